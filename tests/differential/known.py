@@ -21,6 +21,11 @@ ANSWERS = [
     ("`chown` and `chgrp` to another user or group are `EINVAL`", answers_of_user(("-EPERM",), ("-EINVAL",), "chown", "fchown")),
     ("linking one may be `EACCES` instead of `EPERM`", answers_of_user(("-EPERM",), ("-EACCES",), "link")),
     (
+        "or `ENOENT` where it is open and has no name left",
+        lambda scene, op, *answers: "EMPTY_PATH" in op.words
+        and answers_of_user(("-EPERM",), ("-ENOENT",), "link")(scene, op, *answers),
+    ),
+    (
         "is `EOVERFLOW` instead of `EPERM` or `EACCES`",
         answers_of_user(("-EPERM", "-EACCES"), ("-EOVERFLOW",), "chmod", "fchmod", "utimens", "futimens", "unlink", "rmdir", "rename", "truncate", "setxattr", "removexattr", "open", "chown", "link"),
     ),

@@ -109,8 +109,7 @@ class Player:
             if text:
                 return text
             before = self.views.subjects(op)
-        if op.name in ("utimens", "futimens") and op.actor in "123":
-            # Pages of a mapping are written later, and would set the time again.
+        if op.actor in "123" and self.meets_unwritten(op):
             text = self.write_mapped()
             if text:
                 return text
@@ -164,6 +163,14 @@ class Player:
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
         elif op.name in ("msync", "munmap"):
             self.unwritten.pop((op.actor, op.words[0]), None)
+
+    def meets_unwritten(self, op):
+        """Tells whether an operation sets times, or looks at those of a file with unwritten pages, which set them later."""
+        if op.name in ("utimens", "futimens"):
+            return True
+        if op.name not in ("stat", "fstat") or not self.unwritten:
+            return False
+        return bool(self.views.touched(op) & {self.views.mapped.get(mapping) for mapping in self.unwritten})
 
     def write_mapped(self, but=None):
         """Has mapped pages written that an actor other than `but` is about to look at."""
@@ -248,6 +255,9 @@ class Player:
 
     def catch_up(self, actor):
         """Waits until an actor's namespace sees what others changed."""
+        text = self.write_mapped()
+        if text:
+            return text
         began = time.monotonic()
         while True:
             plain, packed = self.look(actor, "full")
@@ -259,7 +269,7 @@ class Player:
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
-                self.views.unseen[ACTORS[actor]] -= {int(inode) for inode in re.findall(r" ino=(\d+)", plain)}
+                self.views.unseen[ACTORS[actor]] -= self.judge.compared(plain, view)
                 return None
             if waited > self.bound:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)

@@ -91,7 +91,7 @@ class Scene:
         self.user = int(options.get("user", 0))
         self.options = options
         self.plain, self.packed = Side(self.directory / "a/r"), Side(self.directory / "b/r")
-        self.pinned, self.mounted = [], []
+        self.pinned, self.mounted, self.killed = [], [], set()
         self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent", MARK: str(self.directory)}
 
     def __enter__(self):
@@ -201,17 +201,19 @@ class Scene:
         return found
 
     def kill(self, name, job):
-        """Kills a server or a holder, where its partner lives that will replace it; tells tells whether it did."""
+        """Kills a server or a holder whose partner will replace it: a holder and its child, of which none is about to end."""
         until = time.monotonic() + PATIENCE
         while True:
             servers, holders = self.processes("quell-server", job), self.processes("quell-holder", job)
-            if len(servers) == 1 and len(holders) == 1:
+            if len(servers) == len(holders) == 1 and parent(servers[0]) == holders[0] and not self.killed & {*servers, *holders}:
                 break
             if time.monotonic() > until:
                 raise Broken(f"servers {servers} and holders {holders} of namespace {job}: one was not replaced")
             time.sleep(0.005)
+        victim = (servers if name == "quell-server" else holders)[0]
+        self.killed.add(victim)
         with contextlib.suppress(ProcessLookupError):
-            os.kill((servers if name == "quell-server" else holders)[0], signal.SIGKILL)
+            os.kill(victim, signal.SIGKILL)
 
     def end(self):
         for side in (self.plain, self.packed):
@@ -231,6 +233,13 @@ class Scene:
                         os.kill(number, signal.SIGKILL)
         for directory in self.mounted:
             subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+def parent(number):
+    """The parent of a process, or `None` when that has ended."""
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 # Path, length. Names at the top come last, so that a listing of the top is not in the order of creation.

@@ -1,4 +1,4 @@
-//! Moments as people read them.
+//! Dates and times in UTC, formatted for people.
 
 /// A moment in UTC, to the minute: `2026-11-21 12:20`. **Unit** of `since_1970`: seconds.
 ///

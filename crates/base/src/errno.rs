@@ -11,16 +11,16 @@ impl Errno {
     pub const ENOENT: Self = Self(2);
     /// The number is no open descriptor.
     pub const EBADF: Self = Self(9);
-    /// Somebody else holds the lock, or there is nothing to read yet.
+    /// Another process holds the lock, or no data is available yet.
     pub const EAGAIN: Self = Self(11);
-    /// Permission is denied, or somebody else holds the lock.
+    /// Permission is denied, or another process holds the lock.
     pub const EACCES: Self = Self(13);
-    /// The name is there already.
+    /// The name exists already.
     pub const EEXIST: Self = Self(17);
-    /// A component of the path is no directory, so the name below it is absent.
+    /// A component of the path is not a directory, so the name below it is absent.
     pub const ENOTDIR: Self = Self(20);
 
-    /// What the system said; `None` where the error is none of the system's.
+    /// The errno of an I/O error; `None` for an error that does not come from the system.
     pub fn of(error: &std::io::Error) -> Option<Self> {
         u16::try_from(error.raw_os_error()?).ok().map(Self)
     }
@@ -35,8 +35,9 @@ impl Errno {
         }
     }
 
-    /// Name, and when the call is begun again, of what the kernel returns to itself, and shows a tracer, when a signal interrupts a call.
-    /// The program sees EINTR, or nothing: the call is begun again. Source: `linux/errno.h` of the kernel; `strace(1)`.
+    /// The name of a kernel-internal restart code and the condition under which the kernel restarts the call. A tracer
+    /// sees these codes when a signal interrupts a call. The program sees EINTR or a restarted call. Source:
+    /// `linux/errno.h` of the kernel; `strace(1)`.
     fn interruption(self) -> Option<(&'static str, &'static str)> {
         Some(match self.0 {
             512 => ("ERESTARTSYS", "unless the handler refuses"),
@@ -47,7 +48,7 @@ impl Errno {
         })
     }
 
-    /// Whether the error says that the name does not exist.
+    /// True when the error says that the name does not exist.
     pub fn is_absence(self) -> bool {
         self == Self::ENOENT || self == Self::ENOTDIR
     }

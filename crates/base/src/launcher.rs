@@ -25,7 +25,7 @@ pub struct Launcher {
     pub job: Option<String>,
 }
 
-/// The variables of one launcher; an empty name means that it does not tell.
+/// The variables of one launcher; an empty name means that the launcher does not set it.
 struct Variables {
     name: &'static str,
     rank: &'static str,
@@ -128,8 +128,8 @@ impl Launcher {
         })
     }
 
-    /// Whether this rank records when nobody says otherwise: rank 0, and as a sample the first rank of the last
-    /// node, when there is a second node. So a job leaves two traces however wide it is, and one at most a node.
+    /// True when this rank records by default: rank 0, and as a sample the first rank of the last node if there is a
+    /// second node. So a job leaves two traces however wide it is, and one at most a node.
     pub fn records_by_default(&self) -> bool {
         self.rank == RankId(0) || self.is_sample()
     }
@@ -148,15 +148,16 @@ impl Launcher {
     }
 }
 
-/// Whether Slurm's variables are this process' own. A batch script's shell is rank 0 of nothing; and the ranks of Hydra,
-/// the launcher of MPICH and Intel MPI, which tells each its number on the node, have those of a proxy that srun started.
+/// Tells whether Slurm's variables describe this process. A batch script's shell is rank 0 of nothing. The ranks of
+/// Hydra, the launcher of MPICH and Intel MPI, have the variables of a proxy that srun started; Hydra tells each its
+/// number on the node.
 fn is_rank_of_slurm(variable: &impl Fn(&str) -> Option<String>) -> bool {
     let step = variable("SLURM_STEP_ID");
     step.is_some_and(|step| !step.contains("batch")) && variable("MPI_LOCALRANKID").is_none()
 }
 
-/// The job of a batch system that this process is part of, with or without a launcher; different jobs differ on a node,
-/// and so do the tasks of an array. `None` outside of a job.
+/// The batch job that this process is part of, with or without a launcher. Different jobs on a node differ, and so do
+/// the tasks of an array. `None` outside of a job.
 pub fn batch_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     BATCH_SYSTEMS.iter().find_map(|names| {
         let values: Option<Vec<String>> = names.iter().map(|name| variable(name)).collect();
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(job(&[("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")]).as_deref(), Some("7.3"));
         assert_eq!(job(&[("LSB_JOBID", "7"), ("LSB_JOBINDEX", "2")]).as_deref(), Some("7.2"));
         assert_eq!(job(&[("JOB_ID", "7"), ("SGE_TASK_ID", "undefined")]).as_deref(), Some("7.undefined"));
-        assert_eq!(job(&[("JOB_ID", "7")]), None, "anybody's variable");
+        assert_eq!(job(&[("JOB_ID", "7")]), None, "a variable of any program");
         assert_eq!(job(&[]), None);
     }
 

@@ -3,13 +3,13 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`errno`], [`units`] | numbers with a meaning: errors, processes, ranks, times, amounts |
-//! | [`text`], [`shell`], [`number`], [`date`] | how hostile text, commands, numbers and moments are shown to people |
+//! | [`text`], [`shell`], [`number`], [`date`] | the forms in which hostile text, commands, numbers and dates appear |
 //! | [`launcher`] | rank, node and job, from the variables of launchers and batch systems |
 //! | [`mountinfo`] | the fields of `/proc/PID/mountinfo` |
 //! | [`files`] | paths that other users may change, and outputs that appear whole |
 //!
-//! The crate depends on no other crate of quell. It prints nothing and keeps no state, except what [`restore_inherited`]
-//! needs to remember from before `main`.
+//! The crate depends on no other crate of quell. It prints nothing and keeps no state, except what
+//! [`restore_inherited`] saves before `main`.
 
 pub mod date;
 pub mod errno;

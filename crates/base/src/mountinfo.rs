@@ -21,8 +21,7 @@ pub struct MountEntry<'a> {
     pub super_options: Cow<'a, [u8]>,
 }
 
-/// The mounts of a table, in its order: of mounts on one directory, the last is on top. Lines of another form are left
-/// out.
+/// The mounts of a table, in its order: of mounts on one directory, the last is on top. Malformed lines are skipped.
 pub fn entries(table: &[u8]) -> impl Iterator<Item = MountEntry<'_>> {
     table.split(|&byte| byte == b'\n').filter_map(entry)
 }

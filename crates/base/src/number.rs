@@ -1,4 +1,4 @@
-//! Numbers as people read them: grouped, with units, without false precision.
+//! Numbers formatted for people: grouped, with units, without false precision.
 //!
 //! One space stands between groups of digits, and between a number and its unit.
 
@@ -27,7 +27,7 @@ pub fn rounded(number: u64) -> String {
     }
 }
 
-/// A number with what it counts: `1 file`, `12 345 files`, `2 directories`.
+/// A number with its noun: `1 file`, `12 345 files`, `2 directories`.
 pub fn counted(number: u64, noun: &str) -> String {
     match (number, noun.strip_suffix("ry")) {
         (1, _) => format!("1 {noun}"),
@@ -59,7 +59,7 @@ pub fn size(amount: impl Into<Bytes>) -> String {
     format!("{digits} {}", UNITS[power])
 }
 
-/// At least three digits, of which at most three are of a fraction's precision: `9.99`, `99.9`, `1 000`.
+/// At least three digits, of which at most three have a fraction's precision: `9.99`, `99.9`, `1 000`.
 pub fn three_digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),

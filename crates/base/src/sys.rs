@@ -1,7 +1,7 @@
-//! Undoes for a command what Rust's start-up changes before `main`: it ignores `SIGPIPE`, and opens standard streams that
-//! were closed.
+//! Undoes for a child command the changes that Rust's start-up makes before `main`: it ignores `SIGPIPE` and opens
+//! standard streams that were closed.
 //!
-//! The state from before is remembered in every program that this module is linked into, without a call.
+//! Every program that links this module records the earlier state, without a call.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,14 +20,14 @@ static REMEMBER: extern "C" fn() = remember;
 extern "C" fn remember() {
     let mut found = 0;
     for stream in 0..3 {
-        // SAFETY: asks for flags; a closed descriptor is an answer.
+        // SAFETY: reads flags; a closed descriptor is a valid answer.
         if unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1 {
             found |= 1 << stream;
         }
     }
     // SAFETY: a structure of plain numbers may be all zeros.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks.
+    // SAFETY: only reads the disposition.
     unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
     if action.sa_sigaction == libc::SIG_IGN {
         found |= PIPE_IGNORED;
@@ -35,10 +35,10 @@ extern "C" fn remember() {
     AT_START.store(found, Ordering::Relaxed);
 }
 
-/// Gives the program that this process executes next the `SIGPIPE` disposition and the closed standard streams that this
-/// process was started with.
+/// Restores, for the program that this process executes next, the `SIGPIPE` disposition and the closed standard streams
+/// that this process inherited.
 ///
-/// The streams close at the execution, so that errors can still be written if it fails. Async-signal-safe.
+/// The streams close at the execution, so that an error can still be written if it fails. Async-signal-safe.
 pub fn restore_inherited() {
     let found = AT_START.load(Ordering::Relaxed);
     for stream in (0..3).filter(|stream| found & (1 << stream) != 0) {

@@ -1,9 +1,9 @@
-//! Text from files, programs and other users, shown so that it can neither steer a terminal nor pass for other text.
+//! Text from files, programs and other users, escaped so that it can neither control a terminal nor imitate other text.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes or a string as text for people: invalid UTF-8 and hidden characters become `\xNN`.
+/// Bytes or a string as readable text: invalid UTF-8 and hidden characters become `\xNN`.
 pub fn escape(bytes: impl AsRef<[u8]>) -> String {
     let bytes = bytes.as_ref();
     let mut text = String::with_capacity(bytes.len());
@@ -19,7 +19,7 @@ pub fn escape(bytes: impl AsRef<[u8]>) -> String {
     text
 }
 
-/// A path, or another string of the system, as text for people. See [`escape`].
+/// A path or another system string as readable text. See [`escape`].
 pub fn shown(text: impl AsRef<OsStr>) -> String {
     escape(text.as_ref().as_bytes())
 }

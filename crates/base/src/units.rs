@@ -1,4 +1,4 @@
-//! Numbers with a meaning: every count, time and identity that crosses a crate has its own type.
+//! Numbers with a meaning: every count, time and identity that crosses a crate boundary has its own type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ number! {
     Bytes(u64)
 }
 number! {
-    /// A process or thread number as the kernel gave it; the kernel uses it again after the end.
+    /// A process or thread number as the kernel assigned it. The kernel reuses numbers.
     Pid(i32)
 }
 number! {
@@ -65,7 +65,7 @@ impl From<u64> for Bytes {
     }
 }
 
-/// Reads a size as people type it: `500M`, `2G`, `1048576`. Units are powers of 1024.
+/// Reads a size as users type it: `500M`, `2G`, `1048576`. Units are powers of 1024.
 impl FromStr for Bytes {
     type Err = &'static str;
 

@@ -1,5 +1,4 @@
 //! A shared, read-only mapping of a file: the one thing here that safe code cannot have.
-#![allow(unsafe_code)]
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;

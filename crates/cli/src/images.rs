@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use quell_base::shown;
 use quell_image::{Image, OpenError};
-use quell_mount::{Change, ImageError, OsError, View};
+use quell_mount::{ImageError, OsError, SourceChange, View};
 use rustix::io::Errno;
 use std::path::Path;
 
@@ -94,7 +94,7 @@ pub(crate) fn mending(image: &Path) -> String {
 }
 
 /// The first changes of the originals, a line each.
-pub(crate) fn first_changes(changes: &[Change]) -> Vec<String> {
+pub(crate) fn first_changes(changes: &[SourceChange]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
     let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
     let more = changes.len().saturating_sub(NAMED_CHANGES);

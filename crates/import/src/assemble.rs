@@ -1,5 +1,5 @@
-//! Puts the calls of a log together: those that other threads' lines interrupted, and those that a message of strace on
-//! the same stream cut in two.
+//! Assembles the calls of a log: calls interrupted by lines of other threads, and calls that a message of strace on the
+//! same stream cut in two.
 
 use crate::clock::Clock;
 use crate::line::{self, Line};
@@ -10,35 +10,35 @@ use quell_trace::{Exit, Nanos};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What a line, with the lines before it, amounts to.
+/// The meaning of a line together with the lines before it.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
     pub(crate) place: LogPosition,
-    /// The thread as the line names it; `None` where a single one is followed.
+    /// The thread that the line names; `None` where strace follows a single thread.
     pub(crate) thread: Option<i32>,
-    /// When the line was printed.
+    /// The time at which strace printed the line.
     pub(crate) at: Nanos,
-    /// A call of the same thread that will never return, because of what this line says.
+    /// A call of the same thread that will never return, as this line shows.
     pub(crate) unreturned: Option<Begun>,
     pub(crate) what: What<'a>,
 }
 
-/// What is said.
+/// The event that a line reports.
 #[derive(Debug)]
 pub(crate) enum What<'a> {
-    /// A call ended. Where other lines came between, with when it began.
+    /// A call ended. The time is its begin, where other lines came between.
     Call(Cow<'a, [u8]>, Option<Nanos>),
     /// A thread ended.
     Exited(Exit),
-    /// The thread goes on as what thread of this number was.
+    /// The thread continues under this number, which another thread of its process had.
     Superseded(i32),
-    /// A line of strace that is not about a call.
+    /// A line of strace that reports no call.
     Talk,
     /// A call began.
     Begun,
-    /// A part of a line was read, or an empty one.
+    /// Part of a line, or an empty line.
     Part,
-    /// Nothing of strace.
+    /// A line that strace did not print.
     Foreign,
     /// The log ends with a table of counts.
     Summary,
@@ -52,31 +52,31 @@ pub(crate) struct Begun {
     pub(crate) text: Vec<u8>,
 }
 
-/// A line that waits for its rest.
+/// A line whose remainder is still missing.
 #[derive(Debug)]
 struct Torn {
     thread: Option<i32>,
     begun: Begun,
 }
 
-/// Keeps what has begun.
+/// Keeps unfinished calls and lines.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pub(crate) clock: Clock,
-    /// By thread; [`ALONE`] for the only one that is followed.
+    /// By thread; [`ALONE`] for a log of a single thread.
     begun: HashMap<i32, Begun>,
     /// Bytes of text in `begun`.
     held: usize,
-    /// A line that a message of strace has cut, so far.
+    /// The part read so far of a line that a message of strace cut.
     cut: Vec<u8>,
-    /// A call whose text the output of a program has cut.
+    /// A call whose text is interrupted by a program's output.
     torn: Option<Torn>,
 }
 
-/// The only thread that is followed, in a log that does not number threads.
+/// The thread number in a log that does not number threads.
 pub(crate) const ALONE: i32 = 0;
 
-/// Bytes of unfinished calls that are kept: a real log has a short line for each living thread.
+/// The limit on bytes of unfinished calls: a real log has a short line for each living thread.
 const MOST_HELD: usize = 64 << 20;
 
 impl Assembler {
@@ -84,7 +84,7 @@ impl Assembler {
         Self { clock, begun: HashMap::new(), held: 0, cut: Vec::new(), torn: None }
     }
 
-    /// Takes the next line. `of` is the thread whose file this is, with `strace -ff`.
+    /// Takes the next line. `of` is the thread of this file, with `strace -ff`.
     pub(crate) fn take<'a>(
         &mut self,
         of: Option<i32>,
@@ -122,7 +122,7 @@ impl Assembler {
         Item { place, thread, at: self.clock.now(), unreturned: None, what: What::Part }
     }
 
-    /// The line with the parts that messages have cut off before; `None` when one has cut this line too.
+    /// The line joined with the parts before messages; `None` when a message has cut this line too.
     fn joined<'a>(&mut self, text: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if let Some(part) = line::interrupted(text)
             && self.cut.len() + part.len() <= crate::lines::LONGEST
@@ -134,7 +134,7 @@ impl Assembler {
             return Some(Cow::Borrowed(text));
         }
         let mut whole = std::mem::take(&mut self.cut);
-        // A second message alone on its line lies between the two parts.
+        // A second message on its own line lies between the two parts.
         if line::parse(text) == Line::Talk && !text.starts_with(b" ") {
             self.cut = whole;
             return None;
@@ -170,7 +170,7 @@ impl Assembler {
                 self.hold(key, begun, remarks);
                 What::Begun
             }
-            // The thread that it goes on as says so itself: by whom it is superseded.
+            // The thread that takes the number over ends with a superseded line, which names this one.
             Line::Renamed(call) => {
                 let begun = begun(call);
                 self.hold(key, begun, remarks);
@@ -239,8 +239,8 @@ impl Assembler {
         What::Call(Cow::Owned(text), Some(begun.at))
     }
 
-    /// Where the call that is resumed is kept. A thread loses or gains its number on standard error when others come and
-    /// go: then it is the only one in a call of this name.
+    /// The thread under which the resumed call is kept. On standard error strace adds or drops thread numbers as other
+    /// threads come and go. The call is then that of the only thread in a call of this name.
     fn begun_as(&self, thread: i32, name: &[u8]) -> Option<i32> {
         let is_it = |begun: &Begun| scan::name(&begun.text) == Some(name);
         if let Some(begun) = self.begun.get(&thread) {
@@ -253,12 +253,12 @@ impl Assembler {
         fitting.next().filter(|_| fitting.next().is_none())
     }
 
-    /// What is left at the end of the log. Shape: in the order in which it began.
+    /// The calls left unfinished at the end of the log. Shape: in the order in which they began.
     pub(crate) fn finish(&mut self, remarks: &mut Remarks) -> Vec<(i32, Begun)> {
         if let Some(torn) = self.torn.take() {
             misread(&torn.begun, remarks);
         }
-        // Only a reader that was cut off itself leaves the first half of a line.
+        // The first half of a line remains only when the log itself was cut off.
         let half = std::mem::take(&mut self.cut);
         if !half.is_empty() {
             let place = LogPosition { log: 0, line: 0 };
@@ -271,7 +271,7 @@ impl Assembler {
     }
 }
 
-/// Whether an equals sign stands where only a result has one, roughly: the scanner decides.
+/// Tells roughly whether an equals sign stands in the place of a result; the scanner decides.
 fn has_result(call: &[u8]) -> bool {
     line::find_last(call, b" = ").is_some()
 }

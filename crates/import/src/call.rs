@@ -1,4 +1,4 @@
-//! Makes of a call's text what an event holds: which argument is what comes from the table that the recorder uses.
+//! Decodes the text of a call into the fields of an event. The recorder's table gives the meaning of each argument.
 
 use crate::scan::Scanned;
 use crate::symbols;
@@ -12,7 +12,7 @@ use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome};
 pub(crate) struct Decoded {
     pub(crate) call: Call,
     pub(crate) outcome: Outcome,
-    /// As `-T` prints it.
+    /// The duration that `-T` printed.
     pub(crate) took: Option<Nanos>,
     pub(crate) fd: Fd,
     pub(crate) fd2: Fd,
@@ -21,27 +21,28 @@ pub(crate) struct Decoded {
     pub(crate) flags: u64,
     pub(crate) size: Bytes,
     pub(crate) offset: Option<i64>,
-    /// What `-y` printed: the place as [`quell_trace::Writer::seen`] takes it, and the file, empty for what has no path.
+    /// The files that `-y` printed: the place as [`quell_trace::Writer::seen`] takes it, and the file, empty for a file
+    /// without a path.
     pub(crate) seen: Vec<(Fd, Vec<u8>)>,
 }
 
-/// What a text of a call is.
+/// The result of reading a call's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// A call that quell records.
     Recorded(Box<Decoded>),
-    /// Another one.
+    /// A call that quell does not record.
     Other,
-    /// One that quell records, but its text makes no sense.
+    /// A call that quell records, but whose text is malformed.
     Misread,
 }
 
-/// Whether a call came back.
+/// The choice whether a call is expected to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
-    /// Its result must be there.
+    /// The result must be present.
     Expected,
-    /// It is known that it did not: its last arguments may be missing too.
+    /// The call did not return, so that its last arguments may be missing too.
     Never,
 }
 
@@ -91,7 +92,7 @@ fn decode(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<
     })
 }
 
-/// What a call that succeeded tells: the file that it opened, the working directory.
+/// The file that a successful call opened, or the new working directory.
 fn learned(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<(Fd, Vec<u8>)> {
     if call == Call::Getcwd {
         return match value::text(scanned.argument(0)) {
@@ -103,7 +104,7 @@ fn learned(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option
     Some((Fd::NONE, file)).filter(|(_, file)| !file.is_empty())
 }
 
-/// `None` for an argument that is no descriptor.
+/// `None` for an argument that is not a descriptor.
 fn descriptor(argument: &[u8]) -> Option<(Fd, Option<Vec<u8>>)> {
     if argument.is_empty() {
         return Some((Fd::NONE, None));
@@ -115,7 +116,7 @@ fn flags(kind: FlagsKind, scanned: &Scanned<'_>) -> u64 {
     let argument = |index: u8| scanned.argument(index.into());
     match kind {
         FlagsKind::None => 0,
-        // Where the kernel takes an offset in two halves strace prints one number, so that what follows moves up.
+        // Strace joins an offset that the kernel takes in two halves into one number, so that later arguments move up.
         FlagsKind::Argument(5) if scanned.arguments().len() == 5 => value::flags(argument(4)),
         FlagsKind::Argument(index) | FlagsKind::Open(index) => {
             value::flags(argument(index)) & u64::from(u32::MAX)
@@ -137,21 +138,21 @@ fn size(kind: SizeKind, scanned: &Scanned<'_>) -> u64 {
     }
 }
 
-/// A process or thread that a call made.
+/// A process or thread that a call created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     /// The kernel's number.
     pub(crate) child: i32,
-    /// Source: `clone(2)`.
+    /// The clone flags. Source: `clone(2)`.
     pub(crate) flags: u64,
 }
 
-/// Whether calls of this name make processes or threads.
+/// Tells whether calls of this name create processes or threads.
 pub(crate) fn makes(name: &[u8]) -> bool {
     matches!(name, b"fork" | b"vfork" | b"clone" | b"clone2" | b"clone3")
 }
 
-/// What a call made.
+/// The thread or process that a call created.
 pub(crate) fn made(scanned: &Scanned<'_>) -> Option<Made> {
     if !makes(scanned.name) {
         return None;
@@ -178,11 +179,11 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<Vec<u8>>,
     /// Whole variables, `NAME=value`; empty unless strace ran with `-v`.
     pub(crate) variables: Vec<Vec<u8>>,
-    /// Arguments and variables of which strace printed only the beginning.
+    /// The number of arguments and variables of which strace printed only the beginning.
     pub(crate) cut: u64,
 }
 
-/// What a program was started with.
+/// The program, arguments and variables of a call that executed a program.
 pub(crate) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
     let first = if call == Call::Execveat { 2 } else { 1 };
     let mut program = Program::default();
@@ -202,7 +203,7 @@ pub(crate) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
     program
 }
 
-/// Calls `each` for the strings of an array; for nothing where strace printed its address.
+/// Calls `each` for the strings of an array; for none where strace printed its address.
 fn strings(array: &[u8], mut each: impl FnMut(Text)) {
     if let Some(inside) = array.strip_prefix(b"[") {
         crate::scan::for_each_item(inside, b']', |item| each(value::text(item)));

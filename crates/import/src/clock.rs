@@ -1,14 +1,14 @@
-//! Times of a log, made into times of a trace: since the begin, in order.
+//! Converts the times of a log into times of a trace: ascending, and relative to its begin.
 
 use crate::prefix::{Prefix, Stamp};
 use quell_trace::Nanos;
 
 const DAY: u64 = 86_400_000_000_000;
 
-/// What a log tells of times.
+/// The precision of a log's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// Nothing: the order of lines is all there is.
+    /// No times: only the order of lines is known.
     None,
     /// `-t`.
     WholeSeconds,
@@ -16,13 +16,13 @@ pub(crate) enum Times {
     Exact,
 }
 
-/// Reads the times of lines. Trace times grow with each event even where the log's stand still, because descriptors are
-/// replayed by them.
+/// Reads the times of lines. Trace times grow with each event even where the log's do not, because descriptors are
+/// replayed in order of time.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Of the first line that has a time.
+    /// The time of the first line that has one.
     origin: Option<Stamp>,
-    /// Added to times of day, since a midnight has passed.
+    /// The number of midnights passed, for times of day.
     midnights: u64,
     /// The last time of day.
     of_day: Nanos,
@@ -32,12 +32,12 @@ pub(crate) struct Clock {
     relative: Relative,
 }
 
-/// Whether `-r` tells anything.
+/// The handling of times of `-r`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relative {
-    /// Each line counts from the one before.
+    /// Each line counts from the line before.
     Counts,
-    /// The line before is in another file.
+    /// The line before is in another file, so that the time is ignored.
     Ignored,
 }
 
@@ -47,7 +47,7 @@ impl Clock {
         Self { origin: None, midnights: 0, of_day: Nanos(0), latest, ticked, times: Times::None, relative }
     }
 
-    /// The time of a line; of one that has none, the time of the last.
+    /// The time of a line; the last time for a line without one.
     pub(crate) fn read(&mut self, prefix: &Prefix) -> Nanos {
         match (prefix.stamp, prefix.since_last) {
             (Some(stamp), _) => self.latest = self.stamped(stamp),
@@ -68,7 +68,7 @@ impl Clock {
         let since = match (origin, stamp) {
             (Stamp::Epoch(origin), Stamp::Epoch(at)) => at.since(origin).0,
             (Stamp::Day(origin), Stamp::Day(at)) => {
-                // A time of day that goes back by more than half a day belongs to the next one.
+                // A time of day more than half a day earlier belongs to the next day.
                 if at.0 + DAY / 2 < self.of_day.0 && self.midnights < LATEST {
                     self.midnights += DAY;
                 }
@@ -80,23 +80,23 @@ impl Clock {
         Nanos(since.min(LATEST))
     }
 
-    /// The time of something that happened at `at`, later than everything before it.
+    /// The time of an event at `at`, later than all earlier events.
     pub(crate) fn tick(&mut self, at: Nanos) -> Nanos {
         self.ticked = Nanos(at.0.min(LATEST).max(self.ticked.0 + 1));
         self.ticked
     }
 
-    /// What has been read so far.
+    /// The precision of the times read so far.
     pub(crate) fn times(&self) -> Times {
         self.times
     }
 
-    /// The time of the last thing that happened.
+    /// The time of the last event.
     pub(crate) fn now(&self) -> Nanos {
         self.ticked
     }
 
-    /// From the first line to the last, where the log tells.
+    /// The time from the first line to the last, where the log has times.
     pub(crate) fn took(&self) -> Option<Nanos> {
         match self.times {
             Times::Exact => Some(self.ticked.max(self.latest)),
@@ -105,7 +105,7 @@ impl Clock {
         }
     }
 
-    /// When the log began, where it tells. Unit: since 1970.
+    /// The start of the log, where the log has absolute times. Unit: since 1970.
     pub(crate) fn began(&self) -> Option<Nanos> {
         match self.origin {
             Some(Stamp::Epoch(at)) => Some(at),
@@ -114,7 +114,7 @@ impl Clock {
     }
 }
 
-/// No program runs for a hundred years: a forged time cannot make the clock run over.
+/// The upper limit of times, a hundred years, so that forged times cannot overflow the clock.
 const LATEST: u64 = 100 * 366 * DAY;
 
 #[cfg(test)]

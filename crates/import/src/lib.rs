@@ -1,14 +1,14 @@
-//! Imports logs of strace: what `strace -f -o LOG`, with almost any further option, wrote.
+//! Imports logs that `strace -f -o LOG`, with almost any further option, wrote.
 //!
 //! ```text
 //! source (files) -> lines -> assemble (prefix, line) -> survey: is it a log, who made whom
 //!                      `---> merge -> assemble -----> replay (scan, value, call, clock) -> Writer -> NAME.qtrace
 //! ```
 //!
-//! A log is read twice, a line at a time. What it does not tell stays unknown and is said in the trace's notes: no mounts, no
-//! symbolic links, often no times and no working directory. Where `-y` printed the file behind a descriptor, that is
-//! believed; elsewhere descriptors and directories are replayed as for a recording. Nothing of this node is asked, unless
-//! the caller's [`Finish`] does.
+//! A log is read twice, a line at a time. Information missing from the log stays unknown, and the trace's notes say so:
+//! mounts and symbolic links always, times and the working directory often. A file that `-y` printed behind a
+//! descriptor is taken as it is; elsewhere descriptors and directories are replayed as for a recording. The file
+//! systems of this node are not consulted, unless the caller's [`Finish`] does so.
 
 mod assemble;
 mod call;
@@ -41,34 +41,34 @@ use survey::Survey;
 /// The name of the engine in the header of an imported log.
 pub const ENGINE: &str = "strace";
 
-/// What to import, where to, and what the log does not tell.
+/// The logs to import, the trace to write, and facts that the log lacks.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
     /// One log, or the files of one `strace -ff`.
     pub logs: Vec<PathBuf>,
-    /// The trace to make. It must not exist; its parent must.
+    /// The trace to write. It must not exist; its parent must.
     pub directory: PathBuf,
-    /// Where the command was started, for relative paths, when the log does not tell.
+    /// The directory in which the command was started, for relative paths, when the log does not contain it.
     pub working_directory: Option<Vec<u8>>,
-    /// What the command saw mounted. Shape: in the order of mountinfo, all of one namespace; empty when nobody knows.
+    /// The command's mounts. Shape: in the order of mountinfo, all of one namespace; empty when they are unknown.
     pub mounts: Vec<Mount>,
     /// The version of quell.
     pub version: String,
 }
 
-/// A trace that was made of logs.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its header as it was written.
+    /// The header as written.
     pub header: Header,
-    /// Processes in it.
+    /// The number of processes.
     pub processes: u64,
 }
 
-/// Makes a trace of logs.
+/// Writes a trace of logs.
 ///
 /// # Errors
-/// [`ImportError`]: no trace is left behind.
+/// [`ImportError`]; no trace is left behind.
 pub fn strace(request: &ImportRequest, ask: &mut dyn Finish) -> Result<Imported, ImportError> {
     if request.directory.exists() {
         return Err(quell_trace::TraceError::Exists { path: request.directory.clone() }.into());
@@ -78,14 +78,14 @@ pub fn strace(request: &ImportRequest, ask: &mut dyn Finish) -> Result<Imported,
     let survey = Survey::of(&sources)?;
     let writer = Writer::create(&request.directory, header(request, &survey))?;
     write(writer, &sources, survey, request, ask)
-        // It was made a moment ago. What cannot be removed reads as a partial trace.
+        // The directory is new. If it cannot be removed, it reads as a partial trace.
         .inspect_err(|_| _ = std::fs::remove_dir_all(&request.directory))
 }
 
-/// Reads logs and tells a sink what they say; a header and paths of mounts are left to the caller.
+/// Reads logs into a sink. The caller provides the header and the paths of mounts.
 ///
 /// # Errors
-/// [`ImportError`]: what was told until then holds.
+/// [`ImportError`]; the calls passed to the sink before it are valid.
 pub fn read<S: LogSource>(sources: &[S], sink: &mut dyn LogSink) -> Result<(), ImportError> {
     let survey = Survey::of(sources)?;
     replay(sources, survey, Begin { has_directory: false, has_mounts: false }, sink).map(drop)
@@ -113,7 +113,7 @@ fn write(
     Ok(Imported { header, processes })
 }
 
-/// Where the command was started: as the log shows it, else as the user says.
+/// The working directory of the command: from the log, else from the user.
 fn directory(request: &ImportRequest, survey: &Survey) -> Option<Vec<u8>> {
     let shown = survey.logs.get(survey.first_log()).and_then(|facts| facts.directory.clone());
     shown.or_else(|| request.working_directory.clone())
@@ -124,13 +124,14 @@ fn header(request: &ImportRequest, survey: &Survey) -> Header {
     Header {
         working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),
         began: survey.began.map_or(0.0, Nanos::as_seconds),
-        user: NOBODY,
+        user: UNKNOWN_USER,
         ..Header::begun(ENGINE, &request.version, command.unwrap_or_default())
     }
 }
 
-/// No user: a log does not tell whose it is. Source: `(uid_t)-1` of `setresuid(2)`. Part of the format.
-const NOBODY: u32 = u32::MAX;
+/// The user number for an unknown user, because a log does not contain it. Source: `(uid_t)-1` of `setresuid(2)`. Part
+/// of the format.
+const UNKNOWN_USER: u32 = u32::MAX;
 
 fn check_file(path: &Path) -> Result<(), ImportError> {
     let metadata = std::fs::metadata(path)

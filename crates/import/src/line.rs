@@ -1,4 +1,4 @@
-//! What a line of a log says, behind its prefix.
+//! Classifies a line of a log, without its prefix.
 //!
 //! ```text
 //! openat(AT_FDCWD, "/etc/x", O_RDONLY) = 3      a call
@@ -19,21 +19,21 @@ pub(crate) enum Line<'a> {
     Call(&'a [u8]),
     /// The call will be resumed; its text until here.
     Begun(&'a [u8]),
-    /// The same, under another number.
+    /// The same; the thread continues under another number.
     Renamed(&'a [u8]),
-    /// strace left the thread in this call.
+    /// Strace detached from the thread in this call.
     Detached(&'a [u8]),
     /// The rest of a call that began earlier.
     Resumed { name: &'a [u8], rest: &'a [u8] },
     /// The thread ended.
     Exited(Exit),
-    /// The thread goes on as what thread of this number was, which called `execve`.
+    /// The thread continues under the number of the thread that called `execve`.
     Superseded(i32),
-    /// strace says something that is not about calls.
+    /// A message of strace that concerns no call.
     Talk,
     /// The table of `strace -c` begins.
     Summary,
-    /// Not of strace.
+    /// A line that strace did not print.
     Foreign,
 }
 
@@ -41,7 +41,7 @@ const UNFINISHED: &[u8] = b"<unfinished ...>";
 const DETACHED: &[u8] = b"<detached ...>";
 const CHANGED: &[u8] = b"<pid changed to ";
 
-/// What a line says.
+/// Classifies a line.
 pub(crate) fn parse(text: &[u8]) -> Line<'_> {
     match text.first() {
         Some(b'<') => resumed(text),
@@ -104,8 +104,8 @@ fn ended(text: &[u8]) -> Line<'_> {
     exit().unwrap_or(Line::Talk)
 }
 
-/// A physical line that a message of strace on the same stream cut in two: the part before the message. The rest stands
-/// on the next line.
+/// The part before the message, for a physical line that a message of strace on the same stream cut in two. The rest
+/// stands on the next line.
 pub(crate) fn interrupted(line: &[u8]) -> Option<&[u8]> {
     const MESSAGE: &[u8] = b"strace: Process ";
     if !line.ends_with(b" attached") && !line.ends_with(b" detached") {
@@ -116,7 +116,7 @@ pub(crate) fn interrupted(line: &[u8]) -> Option<&[u8]> {
     (!number.is_empty() && number.iter().all(u8::is_ascii_digit)).then(|| &line[..at])
 }
 
-/// Where `part` stands last in `text`.
+/// The offset of the last occurrence of `part` in `text`.
 pub(crate) fn find_last(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).rposition(|window| window == part)
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-/// The longest line that is read. strace prints whole environments (`-v`) and whole buffers (`-s`), which the user
-/// bounds; beyond this a file is no log. Not part of a format.
+/// The maximum length of a line. Strace prints whole environments (`-v`) and whole buffers (`-s`), which the user
+/// limits; a file with longer lines is no log. Not part of a format.
 pub(crate) const LONGEST: usize = 16 << 20;
 
 /// Reads lines and counts them.
@@ -14,7 +14,7 @@ pub(crate) struct Lines<R> {
     line: Vec<u8>,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawLine<'a> {
     /// Range: from 1.
@@ -23,7 +23,7 @@ pub(crate) struct RawLine<'a> {
     pub(crate) end: LineEnd,
 }
 
-/// How a line ended.
+/// The end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
     Newline,
@@ -31,7 +31,7 @@ pub(crate) enum LineEnd {
     FileEnd,
 }
 
-/// Why there is no next line.
+/// The reason for which the next line cannot be read.
 #[derive(Debug)]
 pub(crate) enum LineError {
     Read(io::Error),

@@ -1,7 +1,8 @@
-//! The lines of several logs of one `strace -ff`, in one order.
+//! Merges the lines of the logs of one `strace -ff` into one order.
 //!
-//! By the times of the lines where they have any. Where times are equal or missing, a thread's lines come after the call
-//! that made it, and before what its maker did next: the order that holds for every process that is waited for.
+//! Lines are ordered by their times where they have any. Where times are equal or missing, a thread's lines come after
+//! the call that created it, and before the next lines of its creator. This order is right for every process that its
+//! parent waits for.
 
 use crate::call;
 use crate::lines::{Lines, RawLine};
@@ -23,7 +24,7 @@ pub(crate) struct Merge<'a, S: LogSource> {
     born: u64,
 }
 
-/// One log of several. It is open only while its thread lives, because descriptors are few.
+/// One log of several. The file is open only while its thread lives, because descriptors are limited.
 struct Strand<S: LogSource> {
     lines: Option<Lines<S::Reader>>,
     head: Vec<u8>,
@@ -40,7 +41,7 @@ enum State {
     Over,
 }
 
-/// A line and the log it is from.
+/// A line and its log.
 pub(crate) struct Merged {
     pub(crate) log: usize,
     pub(crate) number: u64,
@@ -66,7 +67,7 @@ impl<'a, S: LogSource> Merge<'a, S> {
         Ok(merge)
     }
 
-    /// The next line of all; `None` at the end.
+    /// The next line of all logs; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Merged>, ImportError> {
         loop {
             let first = |index: &&usize| {
@@ -74,7 +75,7 @@ impl<'a, S: LogSource> Merge<'a, S> {
                 (strand.key, Reverse(strand.birth))
             };
             let earliest = self.live.iter().min_by_key(first).copied();
-            // A log whose maker is not in the others begins at its own time, or when nothing else is left.
+            // A log whose creator is not in the other logs begins at its own time, or when no other log is left.
             let unborn = self.strands.iter().enumerate().filter(|(_, strand)| strand.state == State::Unborn);
             let orphan = unborn.min_by_key(|(_, strand)| strand.key).map(|(index, _)| index);
             let Some(index) = earliest else {
@@ -127,7 +128,7 @@ impl<'a, S: LogSource> Merge<'a, S> {
     }
 }
 
-/// The thread that a line's call made.
+/// The thread that the call of a line created.
 fn made(line: &[u8]) -> Option<i32> {
     let text = prefix::split(line).1;
     scan::name(text).filter(|name| call::makes(name))?;

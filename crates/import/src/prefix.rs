@@ -1,21 +1,21 @@
-//! What stands before a call: the process, the time, and what `-n`, `-i` and `--secontext` add.
+//! Parses the prefix of a line: the thread, the time, and the fields that `-n`, `-i` and `--secontext` add.
 //!
 //! ```text
 //! [pid 7455<sh>] 12:07:05.199757 (+     0.000092) [  56] [00007f0104f63ad7] clone(...
 //! 7455<sh>       1795262825.415095                          the same in a log of `-o`
 //! ```
-//! A field is taken only where it has its form; the first thing that has none is the call.
+//! Each field is recognised by its form. The first text of another form is the call.
 
 use quell_trace::Nanos;
 
-/// What a line says before its call.
+/// The fields of a line before its call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
-    /// The kernel's number of the thread; `None` where a single one is followed.
+    /// The kernel's number of the thread; `None` where strace follows a single thread.
     pub(crate) thread: Option<i32>,
-    /// When, as `-t`, `-tt` or `-ttt` print it.
+    /// The time, as `-t`, `-tt` or `-ttt` print it.
     pub(crate) stamp: Option<Stamp>,
-    /// Since the line before, as `-r` prints it.
+    /// The time since the line before, as `-r` prints it.
     pub(crate) since_last: Option<Nanos>,
 }
 
@@ -30,11 +30,12 @@ pub(crate) enum Stamp {
 
 /// The kernel's limit on process numbers. Source: `proc(5)`, `pid_max`.
 const LARGEST_THREAD: u64 = 1 << 22;
-/// A number of seconds above it is a time since 1970, below it one since the line before: three years.
+/// A number of seconds above this value (three years) is a time since 1970; a smaller one is the time since the line
+/// before.
 const EPOCH_FROM: Nanos = Nanos(100_000_000 * SECOND);
 const SECOND: u64 = 1_000_000_000;
 
-/// The prefix of a line, and the rest.
+/// Splits a line into its prefix and the rest.
 pub(crate) fn split(line: &[u8]) -> (Prefix, &[u8]) {
     let mut prefix = Prefix::default();
     let mut rest = line.trim_ascii_start();
@@ -59,7 +60,7 @@ fn thread(text: &[u8]) -> Option<(i32, &[u8])> {
     (number <= LARGEST_THREAD && rest.first() == Some(&b' ')).then_some((number as i32, rest))
 }
 
-/// Behind the name of the program that `-Y` prints in angle brackets.
+/// The text behind the program name that `-Y` prints in angle brackets.
 fn after_name(text: &[u8]) -> Option<&[u8]> {
     match text.strip_prefix(b"<") {
         Some(name) => Some(&name[name.iter().position(|&byte| byte == b'>')? + 1..]),
@@ -67,7 +68,7 @@ fn after_name(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Takes one field of the prefix; `None` when there is none any more.
+/// Takes one field of the prefix; `None` when none is left.
 fn field<'a>(text: &'a [u8], prefix: &mut Prefix) -> Option<&'a [u8]> {
     match text.first()? {
         b'(' => {
@@ -76,7 +77,7 @@ fn field<'a>(text: &'a [u8], prefix: &mut Prefix) -> Option<&'a [u8]> {
             prefix.since_last = Some(since);
             rest.strip_prefix(b")")
         }
-        // The number of the call, the instruction pointer, a security context; never a message of strace.
+        // The number of the call, the instruction pointer or a security context, but no message of strace.
         b'[' => {
             let end = text.iter().position(|&byte| byte == b']')?;
             let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" _:.?,-".contains(byte);
@@ -125,7 +126,7 @@ pub(crate) fn seconds(text: &[u8]) -> Option<(Nanos, &[u8])> {
     Some((Nanos(whole.checked_add(fraction * 10_u64.pow(missing as u32))?), after))
 }
 
-/// A decimal number, and what follows it.
+/// A decimal number and the text behind it.
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = text.split_at(length);

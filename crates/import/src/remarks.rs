@@ -1,5 +1,4 @@
-//! What a reader of an imported trace must know, collected while reading: what was not understood, what the log does not
-//! tell.
+//! Collects remarks for readers of an imported trace: input that was not understood, and facts that the log lacks.
 
 use crate::clock::Times;
 use std::collections::BTreeMap;
@@ -13,35 +12,35 @@ pub(crate) struct LogPosition {
     pub(crate) line: u64,
 }
 
-/// Why a call is not in the trace.
+/// The reason for which a call is not in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Misreading {
-    /// Its text makes no sense.
+    /// The text of the call is malformed.
     Nonsense,
-    /// It is resumed and never began.
+    /// The call is resumed but never began.
     NeverBegan,
 }
 
-/// What a call or a process lacks.
+/// The fact that a call or a process lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
-    /// strace printed the beginning of a path.
+    /// The rest of a path: strace printed its beginning.
     CutPath,
-    /// strace printed the address of a path.
+    /// The text of a path: strace printed its address.
     AddressOfPath,
-    /// A relative path, while nobody knows the working directory.
+    /// The working directory for a relative path.
     Directory,
-    /// strace printed the beginning of a command's arguments or variables.
+    /// The rest of a command's arguments or variables: strace printed their beginning.
     CutArguments,
-    /// Nothing says which process made this one.
+    /// The process that created this one.
     Maker,
-    /// The log says nothing of its end.
+    /// The end of the process.
     End,
-    /// A line is not of strace.
+    /// A line that strace did not print.
     Foreign,
 }
 
-/// Counts and first places.
+/// Counts, each with its first position.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
     misread: BTreeMap<Misreading, (u64, LogPosition)>,
@@ -49,14 +48,14 @@ pub(crate) struct Remarks {
     cut: Option<LogPosition>,
 }
 
-/// What is known of the whole import.
+/// Facts about the whole import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     /// Names of the logs.
     pub(crate) names: &'a [String],
     pub(crate) times: Times,
     pub(crate) has_durations: bool,
-    /// Calls that a process must make are not in the log.
+    /// The log lacks calls that every process makes.
     pub(crate) leaves_out: bool,
     pub(crate) has_mounts: bool,
 }
@@ -75,12 +74,12 @@ impl Remarks {
         self.cut.get_or_insert(place);
     }
 
-    /// Calls that are in the log and not in the trace.
+    /// The number of calls that are in the log and not in the trace.
     pub(crate) fn lost(&self) -> u64 {
         self.misread.values().map(|(count, _)| count).sum()
     }
 
-    /// One sentence each.
+    /// The remarks as sentences.
     pub(crate) fn sentences(&self, facts: &Facts<'_>) -> Vec<String> {
         let line = |place: LogPosition| match facts.names {
             [_] => format!("line {}", place.line),

@@ -1,4 +1,4 @@
-//! The second reading: gives processes, threads and calls to a sink, in the order in which calls ended.
+//! The second pass: passes processes, threads and calls to a sink, in the order in which calls ended.
 
 use crate::assemble::{ALONE, Assembler, Begun, Item, What};
 use crate::call::{self, Decoded, Reading, Return};
@@ -18,12 +18,12 @@ use quell_trace::{
 };
 use std::collections::{HashMap, VecDeque};
 
-/// What the second reading leaves.
+/// The result of the second pass.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) processes: u64,
     pub(crate) exit: Option<Exit>,
-    /// From the first line to the last; `None` where the log has no times.
+    /// The time from the first line to the last; `None` where the log has no times.
     pub(crate) took: Option<Nanos>,
     pub(crate) lost: u64,
     /// Shape: one sentence each.
@@ -35,32 +35,32 @@ pub(crate) struct Replayed {
 struct Known {
     process: ProcessId,
     thread: ThreadId,
-    /// It is the first of its process, whose number it has.
+    /// True for the first thread of a process, which has the process's number.
     is_first: bool,
-    /// When its last call ended.
+    /// The time at which its last call ended.
     idle_since: Nanos,
-    /// The status that it gave to `exit_group`.
+    /// The status that the thread passed to `exit_group`.
     status: Option<i32>,
-    /// Its working directory is known.
+    /// The knowledge of its working directory.
     directory: Directory,
 }
 
-/// Whether relative paths can be resolved.
+/// The state of a working directory: a known one resolves relative paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Directory {
     Known,
     Unknown,
 }
 
-/// What the command begins with.
+/// The initial state of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Begin {
-    /// Where it was started is known.
+    /// True when the starting directory is known.
     pub(crate) has_directory: bool,
     pub(crate) has_mounts: bool,
 }
 
-/// Reads the logs and tells the sink.
+/// Reads the logs into the sink.
 pub(crate) fn replay<S: LogSource>(
     sources: &[S],
     survey: Survey,
@@ -91,7 +91,7 @@ pub(crate) fn replay<S: LogSource>(
     replay.finish(sources, &survey)
 }
 
-/// Why reading stops.
+/// The reason for which reading stops.
 enum Stop {
     Failed(ImportError),
     SecondRun(LogPosition),
@@ -119,13 +119,13 @@ struct Replay<'a> {
     assembler: Assembler,
     remarks: Remarks,
     births: HashMap<i32, VecDeque<Birth>>,
-    /// By the kernel's number.
+    /// By the kernel's thread number.
     threads: HashMap<i32, Known>,
     begin: Begin,
-    /// Threads that came to be.
+    /// The number of threads created so far.
     born: u32,
     processes: u64,
-    /// How the command ended.
+    /// The end of the command.
     exit: Option<Exit>,
 }
 
@@ -155,7 +155,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The thread of a line. One without a number is of the only thread that lives, or of the command.
+    /// The number of a line's thread. A line without a number belongs to the only living thread, or to the command.
     fn number(&self, named: Option<i32>) -> i32 {
         match named {
             Some(number) => number,
@@ -167,7 +167,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Makes a thread known before its first line is looked at.
+    /// Registers a thread before its first line is processed.
     fn meet(&mut self, number: i32, place: LogPosition, at: Nanos, begins: bool) -> Result<(), Stop> {
         if self.threads.contains_key(&number) {
             return Ok(());
@@ -178,7 +178,7 @@ impl Replay<'_> {
         if self.born == 0 {
             return self.first(number, at);
         }
-        // The command's number shows only when it gets company.
+        // The log shows the command's number only once there is a second thread.
         if let Some(alone) = self.threads.remove(&ALONE) {
             self.threads.insert(number, alone);
             return Ok(());
@@ -190,7 +190,7 @@ impl Replay<'_> {
         self.orphan(number, at)
     }
 
-    /// The command itself.
+    /// Registers the command itself.
     fn first(&mut self, number: i32, at: Nanos) -> Result<(), Stop> {
         let start = self.assembler.clock.tick(at);
         let process = self.process(number, None, start)?;
@@ -198,8 +198,8 @@ impl Replay<'_> {
         self.thread(number, process, None, start, 0, directory, true)
     }
 
-    /// A process whose maker is unknown: it descends from the command, and what it has is not known. A thread that is its
-    /// own maker says that.
+    /// Registers a process whose creator is unknown, as a descendant of the command with unknown state. A thread
+    /// recorded as its own creator marks this.
     fn orphan(&mut self, number: i32, at: Nanos) -> Result<(), Stop> {
         let start = self.assembler.clock.tick(at);
         let process = self.process(number, Some(ProcessId(0)), start)?;
@@ -208,7 +208,7 @@ impl Replay<'_> {
 
     fn bear(&mut self, number: i32, birth: &Birth, at: Nanos) -> Result<(), Stop> {
         let maker = if birth.maker == ALONE { self.number(None) } else { birth.maker };
-        // The command's number shows only when it gets company, which may speak first.
+        // The log shows the command's number only once there is a second thread, whose lines may come first.
         if !self.threads.contains_key(&maker)
             && let Some(alone) = self.threads.remove(&ALONE)
         {
@@ -279,7 +279,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Calls that quell does not record, but that say who made whom, and how a process ends.
+    /// Handles calls that quell does not record but that create processes or end them.
     fn other(
         &mut self,
         number: i32,
@@ -295,14 +295,14 @@ impl Replay<'_> {
         }
         let Some(made) = call::made(scanned) else { return Ok(()) };
         let births = self.births.entry(made.child).or_default();
-        // The child's first line may have come before its maker's call ended.
+        // The child's first line may precede the end of the call that created it.
         match births.pop_front_if(|birth| birth.place == place) {
             Some(birth) => self.bear(made.child, &birth, at),
             None => Ok(()),
         }
     }
 
-    /// When a call began and ended. Without a duration in the log it took no time that is known.
+    /// The begin and end of a call. A call without a duration in the log takes no time.
     fn end(&mut self, number: i32, decoded: &Decoded, began: Option<Nanos>, at: Nanos) -> (Nanos, Nanos) {
         let idle_since = self.threads.get(&number).map_or(Nanos(0), |known| known.idle_since);
         let has_times = self.assembler.clock.times() != Times::None;
@@ -379,7 +379,7 @@ impl Replay<'_> {
                 self.remarks.lacks(Lack::CutPath, Some(place));
                 Ok(None)
             }
-            // Memory that the kernel cannot read either has no path in it.
+            // Memory that the kernel cannot read either holds no path.
             Text::Address if decoded.outcome.errno() != Some(EFAULT) => {
                 self.remarks.lacks(Lack::AddressOfPath, Some(place));
                 Ok(None)
@@ -388,7 +388,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Counts relative paths that nothing can resolve, and notes when the directory becomes known.
+    /// Counts relative paths that cannot be resolved, and notes when the directory becomes known.
     fn look_at_directory(&mut self, number: i32, decoded: &Decoded, place: LogPosition) {
         let is_relative = |text: &Text| match text {
             Text::Whole(path) => path.first().is_some_and(|first| *first != b'/'),
@@ -462,7 +462,7 @@ impl Replay<'_> {
         Ok(self.sink.ended(process, at, exit)?)
     }
 
-    /// What the end of the log leaves open.
+    /// Handles calls and processes that are unfinished at the end of the log.
     fn finish<S: LogSource>(mut self, sources: &[S], survey: &Survey) -> Result<Replayed, ImportError> {
         let left = self.assembler.finish(&mut self.remarks);
         let now = self.assembler.clock.now();
@@ -486,7 +486,7 @@ impl Replay<'_> {
         Ok(Replayed { processes: self.processes, exit: self.exit, took, lost, notes })
     }
 
-    /// Without `+++ exited with 0 +++`, as with `strace -qqq`, what a process gave to `exit_group` is its status.
+    /// Without `+++ exited with 0 +++`, as with `strace -qqq`, the argument of `exit_group` is the status.
     fn end_the_rest(&mut self, now: Nanos) -> Result<(), Stop> {
         let mut statuses: HashMap<ProcessId, Option<i32>> = HashMap::new();
         for known in self.threads.values() {
@@ -505,7 +505,7 @@ impl Replay<'_> {
     }
 }
 
-/// A path in memory that cannot be read. Source: `errno(3)`.
+/// A path in unreadable memory. Source: `errno(3)`.
 const EFAULT: Errno = Errno(14);
 
 fn is_exec(text: &[u8]) -> bool {
@@ -516,7 +516,7 @@ fn name<S: LogSource>(source: &S) -> String {
     shown(source.path().file_name().unwrap_or_default())
 }
 
-/// A variable that steers searches; of others nothing is kept.
+/// A variable that controls searches; others are dropped.
 fn search_variable(text: &[u8]) -> Option<(String, String)> {
     let (name, value) = text.split_at(text.iter().position(|&byte| byte == b'=')?);
     let name = SEARCH_VARIABLES.iter().find(|known| known.as_bytes() == name)?;

@@ -1,7 +1,7 @@
-//! Takes the text of a call apart: `name(arguments) = result`.
+//! Splits the text of a call into its parts: `name(arguments) = result`.
 //!
-//! Strings, brackets, comments, and the paths that `-y` prints behind descriptors may hold every separator, so they are
-//! stepped over, not searched. Nothing is copied.
+//! Strings, brackets, comments, and the paths that `-y` prints behind descriptors may hold any separator, so the
+//! scanner steps over them. It copies nothing.
 
 /// A call, in parts of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,15 +9,15 @@ pub(crate) struct Scanned<'a> {
     pub(crate) name: &'a [u8],
     arguments: [&'a [u8]; MOST],
     count: usize,
-    /// Behind the equals sign; `None` where the text ends before.
+    /// The text behind the equals sign; `None` where the text ends before it.
     pub(crate) result: Option<&'a [u8]>,
 }
 
-/// More arguments than this are not looked at: no call that quell records prints them.
+/// The maximum number of arguments: no call that quell records prints more.
 const MOST: usize = 8;
 
 impl<'a> Scanned<'a> {
-    /// An argument; empty where the text has none.
+    /// An argument; empty where it is missing.
     pub(crate) fn argument(&self, index: usize) -> &'a [u8] {
         self.arguments().get(index).copied().unwrap_or_default()
     }
@@ -33,7 +33,7 @@ pub(crate) fn name(text: &[u8]) -> Option<&[u8]> {
     (length > 0 && !text[0].is_ascii_digit() && text.get(length) == Some(&b'(')).then(|| &text[..length])
 }
 
-/// Takes a call apart; `None` when `text` is no call. A text that ends early gives the arguments that it has.
+/// Splits a call; `None` when `text` is no call. A truncated text gives the arguments that it has.
 pub(crate) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
     let name = name(text)?;
     let mut scanned = Scanned { name, arguments: [&[]; MOST], count: 0, result: None };
@@ -57,7 +57,7 @@ pub(crate) fn for_each_item<'a>(text: &'a [u8], close: u8, mut each: impl FnMut(
     let (mut at, mut begin, mut depth) = (0, 0, 0_u32);
     let mut item = |from: usize, to: usize, is_last: bool| {
         let item = text[from..to].trim_ascii();
-        // The thread ended before strace could read the rest.
+        // The thread ended before strace could read the remaining arguments.
         let item = item.strip_suffix(b"<unfinished ...>").map_or(item, <[u8]>::trim_ascii_end);
         if !(item.is_empty() && is_last) {
             each(item);
@@ -85,7 +85,7 @@ pub(crate) fn for_each_item<'a>(text: &'a [u8], close: u8, mut each: impl FnMut(
     None
 }
 
-/// Behind the string that begins at `at`.
+/// The offset behind the string that begins at `at`.
 pub(crate) fn string_end(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(&byte) = text.get(at) {
@@ -102,14 +102,14 @@ fn comment_end(text: &[u8], at: usize) -> usize {
     text[at..].windows(2).position(|pair| pair == b"*/").map_or(text.len(), |length| at + length + 2)
 }
 
-/// Whether the angle bracket stands behind a descriptor, and is no shift and no `<unfinished ...>`.
+/// Tells an angle bracket behind a descriptor from a shift and from `<unfinished ...>`.
 fn begins_annotation(text: &[u8], at: usize) -> bool {
     let behind = text[..at].last().is_some_and(u8::is_ascii_digit) || text[..at].ends_with(b"AT_FDCWD");
     behind && text.get(at + 1).is_some_and(|next| !b"< .".contains(next))
 }
 
-/// Behind the annotation that begins at `at`. In paths strace escapes angle brackets, so those that are left nest
-/// (`</dev/null<char 1:3>>`); in sockets `->` leads from one address to the other.
+/// The offset behind the annotation that begins at `at`. Strace escapes angle brackets in paths, so the others nest
+/// (`</dev/null<char 1:3>>`). In sockets `->` stands between two addresses.
 pub(crate) fn annotation_end(text: &[u8], at: usize) -> usize {
     let (mut depth, mut at) = (1_u32, at + 1);
     while let Some(&byte) = text.get(at) {
@@ -127,7 +127,7 @@ pub(crate) fn annotation_end(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// Whether a bracket behind a minus ends an annotation: what follows it then is what may follow a descriptor.
+/// True when a bracket behind a minus ends an annotation: text that may follow a descriptor then follows it.
 fn is_last_of_path(text: &[u8], at: usize) -> bool {
     matches!(text.get(at + 1), None | Some(b',' | b')' | b' ' | b']' | b'}' | b'>'))
 }

@@ -1,10 +1,11 @@
-//! Where imported calls go to.
+//! The destination of imported calls.
 
 use quell_trace::{
     Event, Execution, Exit, Fd, Nanos, PathId, Process, ProcessId, Thread, ThreadId, TraceError, Writer,
 };
 
-/// Takes what a log says, in order. A [`Writer`] makes a trace of it. Each function is as the writer's of that name.
+/// Receives the events of a log, in order. A [`Writer`] writes a trace of them. Each function matches the writer's of
+/// the same name.
 pub trait LogSink {
     /// The number of a path.
     fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError>;
@@ -12,7 +13,7 @@ pub trait LogSink {
     fn process(&mut self, process: Process) -> Result<ProcessId, TraceError>;
     /// A new thread, also the first of each process.
     fn thread(&mut self, thread: Thread) -> Result<ThreadId, TraceError>;
-    /// What the log shows behind a descriptor at the call of the next event.
+    /// The file that the log shows behind a descriptor at the call of the next event.
     fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError>;
     /// A call that ended.
     fn event(&mut self, event: &Event) -> Result<(), TraceError>;

@@ -1,4 +1,4 @@
-//! Logs that are read twice, from files or from memory, and why they cannot be.
+//! Logs that are read twice, from files or from memory, and the errors of reading them.
 
 use crate::lines::{LineError, Lines};
 use quell_trace::TraceError;
@@ -6,21 +6,21 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// A log that can be read from its begin again and again.
+/// A log that can be read repeatedly from its begin.
 pub trait LogSource {
-    /// Reads it once.
+    /// The reader of one pass.
     type Reader: BufRead;
 
-    /// What to call it in messages.
+    /// The name in messages.
     fn path(&self) -> &Path;
 
-    /// Starts at its begin.
+    /// Opens the log at its begin.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn open(&self) -> io::Result<Self::Reader>;
 
-    /// The thread whose calls alone are in it: of `strace -ff`, which writes `NAME.PID`.
+    /// The only thread in this log, for the files of `strace -ff`, named `NAME.PID`.
     fn thread(&self) -> Option<i32> {
         let name = self.path().as_os_str().as_encoded_bytes();
         let number = name.rsplit(|&byte| byte == b'.').next()?;
@@ -44,7 +44,7 @@ impl LogSource for LogFile {
     }
 }
 
-/// Why logs could not be imported.
+/// The reasons for which logs cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A log cannot be read. Usual cause: a wrong name, a missing permission.
@@ -59,34 +59,34 @@ pub enum ImportError {
     /// A log must be a regular file, because it is read twice.
     #[error("`{}` is {what}, not a file", path.display())]
     NotAFile {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file found.
         what: &'static str,
     },
-    /// There is nothing in it. Usual cause: the log was written elsewhere.
+    /// The log is empty. Usual cause: strace wrote the log elsewhere.
     #[error("`{}` is empty", path.display())]
     Empty {
         /// The log.
         path: PathBuf,
     },
-    /// No line is of strace.
+    /// No line is from strace.
     #[error("`{}` is not a log of strace: line {line} is `{text}`", path.display())]
     NotALog {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// Its first line that says something.
+        /// The number of its first line with text.
         line: u64,
-        /// The begin of that line; escaped.
+        /// The beginning of that line; escaped.
         text: String,
     },
-    /// `strace -c` counts calls and does not log them.
+    /// The file is a table of `strace -c`, which counts calls and does not log them.
     #[error("`{}` is a table of `strace -c`, which counts calls but does not log them", path.display())]
     Summary {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// A line is longer than any that is kept in memory.
+    /// A line exceeds the length limit.
     #[error("`{}` has more than {} MiB in line {line}", path.display(), crate::lines::LONGEST >> 20)]
     LongLine {
         /// The log.
@@ -94,26 +94,26 @@ pub enum ImportError {
         /// The line.
         line: u64,
     },
-    /// Several logs that are not the files of one `strace -ff`.
+    /// Several logs were given that are not the files of one `strace -ff`.
     #[error("`{}` is a log of its own, and several logs are read only as the files of one `strace -ff`", path.display())]
     NotOfSeveral {
-        /// The one that holds more than a single thread's calls, or whose name does not end with a thread's number.
+        /// The log with calls of several threads, or with a name that does not end in a thread's number.
         path: PathBuf,
     },
-    /// The files of two runs of `strace -ff`. Usual cause: both were told the same name.
+    /// The files come from two runs of `strace -ff`. Usual cause: both runs used the same name.
     #[error("`{}` and `{}` begin two runs", first.display(), second.display())]
     TwoRuns {
-        /// Where one command starts.
+        /// The log in which one command starts.
         first: PathBuf,
-        /// Where another one starts.
+        /// The log in which the other command starts.
         second: PathBuf,
     },
-    /// One log of two runs. Usual cause: `strace -A`.
+    /// The log holds two runs. Usual cause: `strace -A`.
     #[error("`{}` holds two runs: another one begins in line {line}", path.display())]
     SecondRun {
         /// The log.
         path: PathBuf,
-        /// Where the second command starts.
+        /// The line in which the second command starts.
         line: u64,
     },
     /// The trace could not be written.

@@ -1,6 +1,6 @@
-//! The first reading of the logs: whether they are of strace, of one run, and who made whom.
+//! The first pass over the logs: checks that strace wrote them in one run, and finds the creator of each thread.
 //!
-//! A child's lines may come before its maker's call ends, so makers are looked for before anything is written.
+//! A child's lines may precede the end of the call that created it, so creators are found before anything is written.
 
 use crate::assemble::{ALONE, Assembler, What};
 use crate::call::{self, Made};
@@ -14,14 +14,14 @@ use quell_base::escape;
 use quell_trace::{Call, Class, Exit, Fd, Nanos};
 use std::collections::{HashMap, VecDeque};
 
-/// What the first reading found.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// By the number of the child, in order; a number may come again.
+    /// By the child's number, in order; numbers may be reused.
     pub(crate) births: HashMap<i32, VecDeque<Birth>>,
     /// Shape: one entry a log.
     pub(crate) logs: Vec<LogFacts>,
-    /// When the log began, where it tells. Unit: since 1970.
+    /// The start of the log, where the log has absolute times. Unit: since 1970.
     pub(crate) began: Option<Nanos>,
     pub(crate) has_durations: bool,
     saw_exit_call: bool,
@@ -29,41 +29,41 @@ pub(crate) struct Survey {
     saw_other: bool,
 }
 
-/// The maker of a thread.
+/// The creator of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Birth {
-    /// Where its call ended.
+    /// The position at which its call ended.
     pub(crate) place: LogPosition,
-    /// Its number; [`ALONE`] for the only thread that was followed then.
+    /// Its number; [`ALONE`] if strace followed a single thread then.
     pub(crate) maker: i32,
     pub(crate) made: Made,
 }
 
-/// What the first reading found of a log.
+/// The result of the first pass for one log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogFacts {
-    /// The thread whose calls alone are in it.
+    /// The only thread in this log.
     pub(crate) thread: Option<i32>,
     /// The time of its first line, as printed; 0 where there is none.
     pub(crate) first: Nanos,
-    /// Its first call is an `execve` that succeeded.
+    /// True when its first call is an `execve` that succeeded.
     pub(crate) begins_run: bool,
     /// The first program of its first thread, with its arguments; empty where the log does not begin with one.
     pub(crate) command: Vec<String>,
-    /// The working directory of its first thread before that one changed it, where the log tells.
+    /// The initial working directory of its first thread, where the log contains it.
     pub(crate) directory: Option<Vec<u8>>,
 }
 
-/// A log has said by here that it is one: tables and headings are shorter. Unit: lines.
+/// A log contains a line of strace within this many lines; tables and headings are shorter. Unit: lines.
 const PATIENCE: u64 = 1000;
-/// So much of a line is quoted. Unit: bytes.
+/// The maximum length of a quoted line. Unit: bytes.
 const QUOTED: usize = 40;
 
 impl Survey {
     /// Reads every log once.
     ///
     /// # Errors
-    /// [`ImportError`]: all that are not about writing.
+    /// All variants of [`ImportError`] that do not concern writing.
     pub(crate) fn of<S: LogSource>(sources: &[S]) -> Result<Self, ImportError> {
         let mut survey = Self::default();
         for (index, source) in sources.iter().enumerate() {
@@ -73,12 +73,12 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Whether calls that every process makes are missing.
+    /// True when calls that every process makes are missing.
     pub(crate) fn leaves_out(&self) -> bool {
         (self.saw_end && !self.saw_exit_call) || !self.saw_other
     }
 
-    /// Of several logs, that of the command: the first that nobody made.
+    /// The log of the command among several: the first whose thread has no creator.
     pub(crate) fn first_log(&self) -> usize {
         let is_root = |facts: &LogFacts| facts.thread.is_none_or(|thread| !self.births.contains_key(&thread));
         let roots = self.logs.iter().enumerate().filter(|(_, facts)| is_root(facts));
@@ -128,9 +128,9 @@ impl Survey {
             if stem(&sources[root]) != stem(&sources[index]) {
                 return two(root.min(index), root.max(index));
             }
-            let nobody_made_it = facts.thread.is_some_and(|thread| !self.births.contains_key(&thread));
-            // Where no call that makes processes is logged, nothing tells.
-            if nobody_made_it && facts.begins_run && !self.births.is_empty() {
+            let has_no_creator = facts.thread.is_some_and(|thread| !self.births.contains_key(&thread));
+            // Logs without calls that create processes give no evidence.
+            if has_no_creator && facts.begins_run && !self.births.is_empty() {
                 return two(root, index);
             }
         }
@@ -138,14 +138,14 @@ impl Survey {
     }
 }
 
-/// Whether a log goes on.
+/// Tells the caller to continue or to stop reading a log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goes {
     On,
     Over,
 }
 
-/// Whether the lines of a log name their thread.
+/// The presence of thread numbers in the lines of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threads {
     Unnamed,
@@ -163,12 +163,12 @@ struct Reading {
     remarks: Remarks,
     /// Lines of strace.
     known: u64,
-    /// Other lines that are not empty.
+    /// The number of other lines that are not empty.
     unknown: u64,
-    /// The first of those.
+    /// The first of those lines.
     quote: Option<(u64, String)>,
     is_summary: bool,
-    /// The first thread, whose working directory is the command's until it changes it.
+    /// The first thread. Its working directory is the command's until the thread changes it.
     root: Option<i32>,
     root_moved: bool,
     calls: u64,
@@ -252,7 +252,7 @@ impl Reading {
         }
     }
 
-    /// Looks for the command and for where it was started.
+    /// Looks for the command and its working directory.
     fn recorded(&mut self, call: Call, scanned: &scan::Scanned<'_>, thread: i32) {
         let call::Reading::Recorded(decoded) = call::read(scanned, call::Return::Expected) else { return };
         let is_start = call.class() == Class::Exec && decoded.outcome.is_success();
@@ -274,7 +274,7 @@ impl Reading {
         self.root_moved = call.class() == Class::Directory && decoded.outcome.is_success();
     }
 
-    /// Gives up on what is no log before all of it is read.
+    /// Stops early at a file that is no log.
     fn check<S: LogSource>(&self, source: &S) -> Result<(), ImportError> {
         match self.known == 0 && self.unknown >= PATIENCE {
             true => self.is_over(source),

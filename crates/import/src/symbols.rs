@@ -1,13 +1,13 @@
-//! The values of symbols that strace prints: flags, commands, errors, signals; and the names of calls.
+//! The values of symbols that strace prints: flags, commands, errors, signals, and the names of calls.
 //!
-//! Values are those of Linux on x86-64, which are the format's own. Source: the man page named above each group, and
-//! the kernel's headers that it names.
+//! Values are those of Linux on x86-64, which the format uses too. Source: the man page named above each group, and the
+//! kernel's headers that it names.
 
 use quell_trace::{Call, Errno};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The value of a symbol of flags or commands; `None` for one that is not known.
+/// The value of a symbol of flags or commands; `None` for an unknown one.
 pub(crate) fn value(symbol: &[u8]) -> Option<u64> {
     static VALUES: LazyLock<HashMap<&[u8], u64>> = LazyLock::new(|| SYMBOLS.iter().copied().collect());
     VALUES.get(symbol).copied()
@@ -35,7 +35,7 @@ pub(crate) fn signal(name: &[u8]) -> Option<i32> {
     })
 }
 
-/// The recorded call of this name, under any of the names that strace has for it.
+/// The recorded call of this name, under any name that strace uses for it.
 pub(crate) fn call(name: &[u8]) -> Option<Call> {
     static CALLS: LazyLock<HashMap<&[u8], Call>> = LazyLock::new(|| {
         let own = Call::ALL.iter().map(|call| (call.name().as_bytes(), *call));
@@ -68,10 +68,10 @@ const OTHER_NAMES: &[(&[u8], Call)] = &[
     (b"pwrite", Call::Pwrite64),
 ];
 
-/// The errors up to here have names of their own. Source: `asm-generic/errno.h`, `EHWPOISON` is 133.
+/// One above the largest error number that has a name. Source: `asm-generic/errno.h`, `EHWPOISON` is 133.
 const LAST_ERROR: u16 = 134;
 
-/// Second names, and errors inside the kernel that strace shows. Source: `linux/errno.h`.
+/// Aliases, and kernel-internal errors that strace shows. Source: `linux/errno.h`.
 const OTHER_ERRORS: &[(&[u8], u16)] = &[
     (b"EWOULDBLOCK", 11),
     (b"EDEADLOCK", 35),

@@ -1,4 +1,4 @@
-//! What single arguments and results say: numbers, symbols, strings, descriptors, errors.
+//! Parses single arguments and results: numbers, symbols, strings, descriptors, errors.
 
 use crate::number::{number, without_comment};
 use crate::scan;
@@ -8,13 +8,13 @@ use quell_trace::{Errno, Fd, Nanos, Outcome};
 /// A string argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
-    /// All of it.
+    /// The complete string.
     Whole(Vec<u8>),
     /// strace printed only its beginning.
     Cut(Vec<u8>),
-    /// An address, as of `-e raw` and of memory that cannot be read.
+    /// An address, as `-e raw` prints it, and strace for memory that it cannot read.
     Address,
-    /// There is none, or a null pointer.
+    /// A missing argument or a null pointer.
     None,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn descriptor(argument: &[u8]) -> (Fd, Option<Vec<u8>>) {
     let fd = match without_comment(word) {
         b"AT_FDCWD" => Fd::WORKING_DIRECTORY,
         word => match number(word) {
-            // `-e raw` prints it as the register holds it.
+            // `-e raw` prints the register's value.
             Some(number) => Fd(number as u32 as i32),
             None => Fd::NONE,
         },
@@ -51,7 +51,7 @@ pub(crate) fn descriptor(argument: &[u8]) -> (Fd, Option<Vec<u8>>) {
     (fd, annotation(behind))
 }
 
-/// The path in `</path>`, `</path<char 1:3>>` or `</path>(deleted)`; empty for what has none, as `<pipe:[7]>`.
+/// The path in `</path>`, `</path<char 1:3>>` or `</path>(deleted)`; empty for a file without a path, as `<pipe:[7]>`.
 pub(crate) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
     if text.first() != Some(&b'<') {
         return None;
@@ -65,7 +65,7 @@ pub(crate) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
     Some(if has_path { path } else { Vec::new() })
 }
 
-/// Symbols and numbers joined by `|`. A symbol that is not known adds nothing.
+/// The value of symbols and numbers joined by `|`. An unknown symbol adds nothing.
 pub(crate) fn flags(argument: &[u8]) -> u64 {
     let words = argument.split(|&byte| byte == b'|').map(without_comment);
     words.fold(0, |all, word| {
@@ -85,7 +85,8 @@ pub(crate) fn member<'a>(structure: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     found
 }
 
-/// Bytes asked for by an array of vectors; `None` where strace printed only its beginning, or an address.
+/// The number of bytes that an array of vectors asks for; `None` where strace printed only its beginning, or an
+/// address.
 pub(crate) fn sum_of_vectors(argument: &[u8]) -> Option<u64> {
     let inside = argument.strip_prefix(b"[")?;
     let mut sum = Some(0_u64);
@@ -96,17 +97,17 @@ pub(crate) fn sum_of_vectors(argument: &[u8]) -> Option<u64> {
     sum
 }
 
-/// What stands behind the equals sign.
+/// The result of a call: the text behind the equals sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Returned<'a> {
     pub(crate) outcome: Outcome,
-    /// Behind the value: the file of a new descriptor, in angle brackets.
+    /// The text behind the value: the file of a new descriptor, in angle brackets.
     pub(crate) behind: &'a [u8],
-    /// As `-T` prints it.
+    /// The duration that `-T` printed.
     pub(crate) took: Option<Nanos>,
 }
 
-/// Reads a result; `None` when it is none.
+/// Parses a result; `None` when the text is no result.
 pub(crate) fn returned(text: &[u8]) -> Option<Returned<'_>> {
     let (text, took) = without_duration(text);
     let length = text.iter().position(|byte| b" <".contains(byte)).unwrap_or(text.len());
@@ -127,7 +128,7 @@ fn numbered(text: &[u8]) -> Option<Errno> {
     u16::try_from(number).ok().filter(|number| (1..4096).contains(number)).map(Errno)
 }
 
-/// Takes ` <0.000033>` off the end.
+/// Removes ` <0.000033>` from the end.
 fn without_duration(text: &[u8]) -> (&[u8], Option<Nanos>) {
     let duration = || {
         let inside = text.strip_suffix(b">")?;
@@ -147,14 +148,14 @@ fn errno(name: &[u8]) -> Option<Errno> {
     })
 }
 
-/// A result's number in the namespace of strace: `2 /* 7455 in strace's PID NS */`.
+/// The number of a result in strace's own PID namespace: `2 /* 7455 in strace's PID NS */`.
 pub(crate) fn translated(behind: &[u8]) -> Option<i32> {
     let inside = behind.trim_ascii_start().strip_prefix(b"/* ")?;
     let word = inside.split(|&byte| byte == b' ').next()?;
     number(word)?.try_into().ok()
 }
 
-/// Takes the escapes of a string back: `\n`, `\x0a`, `\12`.
+/// Resolves the escapes of a string: `\n`, `\x0a`, `\12`.
 pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -171,7 +172,7 @@ pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The byte that is written behind a backslash, and in how many characters.
+/// The byte that an escape stands for, and the number of characters of the escape.
 fn escaped(text: &[u8]) -> (u8, usize) {
     match text.first() {
         Some(b'x') => {

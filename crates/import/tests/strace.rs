@@ -1,4 +1,4 @@
-//! Real logs of strace, in every way that it writes them, become the same trace.
+//! Real logs of strace, written with all supported options, become the same trace.
 //!
 //! The logs are of one program, `fixtures/strace/steps.c`, made by `fixtures/strace/make`.
 
@@ -57,14 +57,14 @@ impl Import {
         self.outcome.as_ref().unwrap().header.recorder.notes.join("\n")
     }
 
-    /// Why it failed; nothing may be left then.
+    /// The error message. A failed import must leave nothing behind.
     fn failure(self) -> String {
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 0, "something is left");
         self.outcome.expect_err("an import that fails").to_string()
     }
 }
 
-/// What happened: each process with its end, and its calls, by thread.
+/// The events of a trace as text: each process with its end, and its calls, by thread.
 fn story(recording: &Recording) -> String {
     let mut threads: Vec<Vec<String>> = vec![Vec::new(); recording.context.threads.len()];
     let display = |id: Option<PathId>| id.map(|id| recording.paths.display(id));
@@ -98,7 +98,7 @@ fn story(recording: &Recording) -> String {
     text
 }
 
-/// What `steps.c` does, as every log that leaves nothing out tells it.
+/// The behaviour of `steps.c`, as every complete log shows it.
 const STORY: &str = r#"process 0, status 0
   execve './steps' -> /srv/app/steps
   readlink '/proc/self/exe' -> /proc/self/exe
@@ -175,7 +175,7 @@ fn what_the_log_shows_behind_descriptors_is_believed() {
         ("everything", "/dev/null"),
         ("mixed", "/srv/app/mixed.log"),
     ] {
-        // Nobody says where the command was started: the log does.
+        // The log itself tells the directory; the caller does not pass one.
         let imported = import_from(vec![fixture(&format!("{name}.log"))], None);
         let expected = STORY.replace("  write\n", &format!("  write -> {output}\n"));
         assert_eq!(story(&imported.recording()), expected, "{name}");

@@ -1,11 +1,11 @@
-//! What an operation costs when the image serves it, beside the same on the file system that the original lies on.
+//! The cost of operations that the image serves, beside the same operations on the original's file system.
 //!
 //! `cargo bench -p quell-mount --bench served [DIRECTORY]`: makes a tree of 4 KiB files in `DIRECTORY` (default: the
 //! system's), packs it, and measures in a process of its own, plain and from the image: cold (first use in the
 //! namespace, image in the page cache), then warm. Prints medians of repetitions with the smallest and largest. As
 //! root, or as any user who may open `/dev/fuse`.
 
-// A bench prints, and has nobody to return errors to.
+// A bench prints, and has no caller to return errors to.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../tests/support/mod.rs"]

@@ -1,18 +1,18 @@
-//! How much of a node's memory an image may take.
+//! The bound on the memory of a node that an image may take.
 //!
-//! A plain image on a local file system takes none: the page cache serves it and gives way. What is fetched from a
-//! network, decompressed or extracted stays in memory until the run ends, so it is compared with the budget first.
+//! A plain image on a local file system takes none: the page cache serves it and gives way. An image that is fetched from
+//! a network, decompressed or extracted stays in memory until the run ends, so its size is compared with the budget first.
 
 use std::path::Path;
 
 use crate::error::ImageError;
 
-/// What an image may take of the node's memory.
+/// The bound on the node's memory that an image may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
     /// As much as the node and the process' control group have left.
     Available,
-    /// Half of that: for what is only looked at, and may come from any user.
+    /// Half of that: for images that are only inspected, and may come from any user.
     HalfOfAvailable,
     /// This many bytes.
     Bytes(u64),
@@ -35,7 +35,7 @@ impl Budget {
     }
 }
 
-/// What is left on the node, and in the control groups around this process. `None` where nothing tells.
+/// The free bytes of the node, or of a control group around this process if that has fewer. `None` if neither is known.
 fn available() -> Option<u64> {
     let node = std::fs::read_to_string("/proc/meminfo").ok();
     let node = node.and_then(|text| left_on_node(&text));
@@ -68,7 +68,7 @@ fn left_around(line: &str, top: &Path) -> Option<u64> {
     own.ancestors().take_while(|group| group.starts_with(&top)).filter_map(|group| names.left_in(group)).min()
 }
 
-/// What the files of a control group are called.
+/// The names of a control group's files.
 struct Names {
     limit: &'static str,
     usage: &'static str,
@@ -88,7 +88,7 @@ const VERSION_1: Names = Names {
 };
 
 impl Names {
-    /// What `group` has left, its page cache included: that gives way. `None` for a group without a limit.
+    /// The free bytes of `group`, with its page cache, which the kernel gives up. `None` for a group without a limit.
     fn left_in(&self, group: &Path) -> Option<u64> {
         let number = |name: &str| -> Option<u64> {
             std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()

@@ -1,8 +1,8 @@
-//! Whether an image still says what its sources are: attributes compared with the originals, many at a time.
+//! Checks that the sources of an image are unchanged: compares attributes with the originals, many at a time.
 //!
 //! Compared are the directories whose names the image knows, the files that it holds, and whatever else the recording
-//! asked for: what a program would be told wrongly if it had changed. The time of the last inode change is the
-//! witness: no program can set it back.
+//! asked for: a program would get wrong answers about these if they had changed. The time of the last inode change
+//! decides: no program can set it back.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -16,76 +16,19 @@ use quell_image::{
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::difference::{SourceChange, SourceDifference};
 use crate::error::{ImageError, OsError};
 use crate::lock;
-
-/// Something that is not as it was packed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
-    /// The original's path.
-    pub path: PathBuf,
-    /// What differs first.
-    pub difference: Difference,
-}
-
-/// In what an original differs from the image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Difference {
-    /// It is gone.
-    Gone,
-    /// It cannot be looked at.
-    Unreadable,
-    /// It is a file where a directory was, or the like.
-    Kind,
-    /// Its size.
-    Size,
-    /// The time of its last modification: of a directory, names came or went.
-    Modified,
-    /// Its owner, group or permissions.
-    Permissions,
-    /// The time of its last change of the inode, while all else is equal: it may have been replaced by an equal one.
-    Changed,
-}
-
-impl Difference {
-    /// Its stable name, for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Unreadable => "unreadable",
-            Self::Kind => "kind",
-            Self::Size => "size",
-            Self::Modified => "modified",
-            Self::Permissions => "permissions",
-            Self::Changed => "changed",
-        }
-    }
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Gone => "is gone",
-            Self::Unreadable => "cannot be looked at",
-            Self::Kind => "is something else",
-            Self::Size => "has another size",
-            Self::Modified => "was modified",
-            Self::Permissions => "has another owner, group or mode",
-            Self::Changed => "was replaced or touched",
-        })
-    }
-}
 
 /// Operations that are in flight at once unless the caller says otherwise: enough to hide the round trips of a
 /// network file system, few enough not to be the storm that quell is there to prevent.
 pub const DEFAULT_PARALLELISM: usize = 32;
 
-/// What a comparison found, and what it cost.
+/// The outcome of a comparison, and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// What differs. Shape: sorted by path.
-    pub changes: Vec<Change>,
+    /// Changed originals. Shape: sorted by path.
+    pub changes: Vec<SourceChange>,
     /// Files, directories and links that were compared.
     pub entries: u64,
     /// Operations on the originals: one for each of them, and one for each stretch of names in a directory.
@@ -115,7 +58,7 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>, parallelism: usize) -> Result<Che
     };
     let threads = parallelism.clamp(1, stretches.len().max(1));
     std::thread::scope(|scope| {
-        // Where a thread cannot be had, the others do its work.
+        // If a thread cannot be started, the others do its work.
         let started =
             (1..threads).map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work));
         let _threads: Vec<_> = started.take_while(Result::is_ok).collect();
@@ -138,7 +81,7 @@ fn stretches(subjects: &[Subject]) -> Vec<&[Subject]> {
 }
 
 /// Compares names of one directory.
-fn compare_stretch(subjects: &[Subject]) -> Vec<Change> {
+fn compare_stretch(subjects: &[Subject]) -> Vec<SourceChange> {
     let Some(first) = subjects.first() else { return Vec::new() };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(CWD, &*first.directory, flags, Mode::empty());
@@ -147,12 +90,12 @@ fn compare_stretch(subjects: &[Subject]) -> Vec<Change> {
         let stat = directory.as_ref().map_err(|errno| *errno);
         let stat = stat.and_then(|directory| rustix::fs::statat(directory, &subject.name, look_at));
         let difference = compare(&subject.packed, subject.extent, stat)?;
-        Some(Change { path: subject.directory.join(&subject.name), difference })
+        Some(SourceChange { path: subject.directory.join(&subject.name), difference })
     };
     subjects.iter().filter_map(compare).collect()
 }
 
-/// Whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
+/// Tells whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
 /// counts as having them if this node has a directory for each root.
 pub(crate) fn is_beside_its_sources<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     let index = image.index();
@@ -171,7 +114,7 @@ struct Subject {
     extent: Extent,
 }
 
-/// What must be compared, sorted by directory and name.
+/// The subjects to compare, sorted by directory and name.
 fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError> {
     let roots: Vec<PathBuf> = image.index().roots().map(|root| path_of(root.path.to_vec())).collect();
     let mut subjects = Vec::new();
@@ -192,7 +135,7 @@ fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError
     Ok(subjects)
 }
 
-/// Whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
+/// Tells whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
 /// every empty file counts as held, also those.
 fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> bool {
     match packed.kind {
@@ -202,12 +145,12 @@ fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> b
     }
 }
 
-/// Whether the image holds some of a file's content. A damaged node has to be compared too.
+/// Tells whether the image holds some of a file's content. A damaged node has to be compared too.
 fn has_content<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid) -> bool {
     image.content(nid) != Ok(Content::Original)
 }
 
-/// How much of a node must be as it was.
+/// The attributes of a node that must be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// All of it: what a file holds, which names a directory has.
@@ -231,27 +174,27 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// What differs first, in the order of [`Difference`].
-fn compare(packed: &Attributes, extent: Extent, original: Result<Stat, Errno>) -> Option<Difference> {
+/// The first difference, in the order of [`SourceDifference`].
+fn compare(packed: &Attributes, extent: Extent, original: Result<Stat, Errno>) -> Option<SourceDifference> {
     let stat = match original {
         Ok(stat) => stat,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Some(Difference::Gone),
-        Err(_) => return Some(Difference::Unreadable),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Some(SourceDifference::Gone),
+        Err(_) => return Some(SourceDifference::Unreadable),
     };
     let same_time = |time: quell_image::Timestamp, seconds: i64, nanoseconds: u64| {
         (time.seconds, u64::from(time.nanoseconds)) == (seconds, nanoseconds)
     };
     let is_directory = packed.kind == Kind::Directory;
     if Kind::from_mode(stat.st_mode) != Some(packed.kind) {
-        Some(Difference::Kind)
+        Some(SourceDifference::Kind)
     } else if !is_directory && packed.size != stat.st_size.cast_unsigned() {
-        Some(Difference::Size)
+        Some(SourceDifference::Size)
     } else if extent == Extent::Whole && !same_time(packed.mtime, stat.st_mtime, stat.st_mtime_nsec) {
-        Some(Difference::Modified)
+        Some(SourceDifference::Modified)
     } else if (packed.mode(), packed.uid, packed.gid) != (stat.st_mode, stat.st_uid, stat.st_gid) {
-        Some(Difference::Permissions)
+        Some(SourceDifference::Permissions)
     } else if extent == Extent::Whole && !same_time(packed.ctime, stat.st_ctime, stat.st_ctime_nsec) {
-        Some(Difference::Changed)
+        Some(SourceDifference::Changed)
     } else {
         None
     }
@@ -292,12 +235,12 @@ mod tests {
         let same = packed(&stat());
         assert_eq!(compare(&same, Extent::Whole, Ok(stat())), None);
         let cases = [
-            (Attributes { kind: Kind::Symlink, ..same }, Difference::Kind),
-            (Attributes { size: 1, ..same }, Difference::Size),
-            (Attributes { mtime: Timestamp::default(), ..same }, Difference::Modified),
-            (Attributes { permissions: 0o777, ..same }, Difference::Permissions),
-            (Attributes { uid: 12, ..same }, Difference::Permissions),
-            (Attributes { ctime: Timestamp::default(), ..same }, Difference::Changed),
+            (Attributes { kind: Kind::Symlink, ..same }, SourceDifference::Kind),
+            (Attributes { size: 1, ..same }, SourceDifference::Size),
+            (Attributes { mtime: Timestamp::default(), ..same }, SourceDifference::Modified),
+            (Attributes { permissions: 0o777, ..same }, SourceDifference::Permissions),
+            (Attributes { uid: 12, ..same }, SourceDifference::Permissions),
+            (Attributes { ctime: Timestamp::default(), ..same }, SourceDifference::Changed),
         ];
         for (packed, difference) in cases {
             assert_eq!(compare(&packed, Extent::Whole, Ok(stat())), Some(difference));
@@ -308,7 +251,7 @@ mod tests {
             None,
             "others may come and go in a passage"
         );
-        assert_eq!(compare(&same, Extent::Whole, Err(Errno::NOENT)), Some(Difference::Gone));
-        assert_eq!(compare(&same, Extent::Whole, Err(Errno::ACCESS)), Some(Difference::Unreadable));
+        assert_eq!(compare(&same, Extent::Whole, Err(Errno::NOENT)), Some(SourceDifference::Gone));
+        assert_eq!(compare(&same, Extent::Whole, Err(Errno::ACCESS)), Some(SourceDifference::Unreadable));
     }
 }

@@ -74,10 +74,10 @@ fn find(program: &OsStr, search: Option<&OsStr>) -> Result<PathBuf, Errno> {
     Err(best)
 }
 
-/// What is searched without PATH, as execvp(3) does.
+/// The search path without `PATH`, as in execvp(3).
 const DEFAULT_SEARCH: &[u8] = b"/bin:/usr/bin";
 
-/// Whether execve(2) would take the file: a regular one that may be executed.
+/// Checks that execve(2) would take the file: a regular one that may be executed.
 fn verify_executable(path: &Path) -> Result<(), Errno> {
     let stat = rustix::fs::stat(path)?;
     match FileType::from_raw_mode(stat.st_mode) {

@@ -45,7 +45,7 @@ pub(crate) enum Loss {
     Takeover,
     /// A request was given up.
     Abandoned,
-    /// A request came when the image's file was not what it was any more.
+    /// A request came after the image's file was changed.
     Image,
 }
 
@@ -127,7 +127,7 @@ impl Counters {
         self.number(LOSSES + what as usize).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests were asked so far: a server that changes this lives.
+    /// The number of requests so far: a server that changes it lives.
     pub(crate) fn progress(&self) -> u64 {
         (0..ORIGINAL - REQUESTS).map(|kind| self.load(REQUESTS + kind)).sum()
     }
@@ -199,7 +199,7 @@ impl Counters {
     }
 }
 
-/// Where each count is.
+/// Words of the counts.
 const REQUESTS: usize = 0;
 const ORIGINAL: usize = 7;
 const IMAGE_BYTES: usize = 13;
@@ -213,7 +213,7 @@ const WRITES: usize = 1;
 const MISSING: usize = 2;
 const LISTS: usize = 3;
 
-/// Room for the longest paths that there can be, in all lists. Only what is used becomes memory.
+/// Room for the longest possible paths in all lists. Unused pages take no memory.
 const PATHS_BYTES: usize = 2 * LISTS * MAX_PATHS * 4200;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can go wrong before the command runs.
+//! Errors before the command runs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::check::Change;
+use crate::difference::SourceChange;
 use crate::extract::BINDS_MAX;
 
 /// An error number that prints as its name and its meaning.
@@ -58,12 +58,12 @@ pub enum Step {
     ExtractNothing,
     /// Extracting it with no more files that have changed than may come from the originals.
     ExtractChanged {
-        /// How many would.
+        /// The number of files that would.
         files: u64,
     },
     /// Extracting it so that nothing can be read of the files of which a complete image has no content.
     ExtractUnread {
-        /// How many there are.
+        /// The number of such files.
         files: u64,
     },
     /// Extracting it within the memory that it may take.
@@ -78,7 +78,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What was attempted, as part of a sentence.
+    /// The attempt, as part of a sentence.
     fn attempt(self) -> &'static str {
         match self {
             Self::Meet => "meet the other ranks of this node",
@@ -126,13 +126,13 @@ impl Step {
 /// The image cannot be put in place on this node. The command can still run plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
-    /// What was attempted.
+    /// The step that was attempted.
     pub step: Step,
-    /// What the kernel said.
+    /// The error of the kernel.
     pub errno: Errno,
     /// The path it was attempted on, where there is one.
     pub path: Option<PathBuf>,
-    /// Why the next mode was of no use either, if it was tried.
+    /// The failure of the next mode, if it was tried too.
     pub then: Option<Box<Unavailable>>,
 }
 
@@ -175,7 +175,7 @@ impl Unavailable {
         self.step.setting(self.errno)
     }
 
-    /// What makes an image that does better, for a hint.
+    /// The way to pack an image that avoids this failure, for a hint.
     pub fn packing(&self) -> Option<&'static str> {
         let own = match self.step {
             Step::ExtractNothing => {
@@ -203,7 +203,7 @@ impl fmt::Display for About<'_> {
     }
 }
 
-/// Why a file is not accepted as an image.
+/// A reason for which a file is not accepted as an image.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImageError {
@@ -213,7 +213,7 @@ pub enum ImageError {
     /// Not a regular file.
     #[error("not a regular file")]
     NotAFile,
-    /// It belongs to another user, who could make us run anything.
+    /// It belongs to another user, who could make this user run any code.
     #[error("it belongs to user {owner}, neither to you nor to root")]
     Untrusted {
         /// Owner of the file.
@@ -234,7 +234,7 @@ pub enum ImageError {
     /// Its bytes are not those of an image.
     #[error(transparent)]
     Invalid(#[from] quell_image::OpenError),
-    /// It would take more memory than it may. Only what is fetched or decompressed takes any.
+    /// It would take more memory than it may. Only an image that is fetched or decompressed takes any.
     #[error(
         "it takes {needed} bytes of memory, {} {allowed}",
         if *.given { "and may take" } else { "and the node has" }
@@ -244,7 +244,7 @@ pub enum ImageError {
         needed: u64,
         /// Bytes that it may take.
         allowed: u64,
-        /// Whether the limit was given, rather than found.
+        /// True if the limit was given, rather than found.
         given: bool,
     },
     /// Others can change it, and it is compressed to less than images are: a small file that fills the memory.
@@ -267,7 +267,7 @@ impl ImageError {
     }
 }
 
-/// Why the command did not run from the image.
+/// A reason for which the command did not run from the image.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -276,20 +276,20 @@ pub enum RunError {
     Image {
         /// The image.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the image.
         #[source]
         source: ImageError,
     },
     /// The image is fine, but it cannot be put in place here.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// What the image was made from has changed since.
+    /// Sources of the image changed after it was packed.
     #[error("{} of the image's sources changed since it was packed", .changes.len())]
     Stale {
         /// The image.
         image: PathBuf,
         /// Every change, sorted by path.
-        changes: Vec<Change>,
+        changes: Vec<SourceChange>,
     },
     /// The command does not exist.
     #[error("`{}`: command not found", .command.display())]
@@ -302,7 +302,7 @@ pub enum RunError {
     NotExecutable {
         /// The command as given.
         command: PathBuf,
-        /// What execve(2) said.
+        /// The error of execve(2).
         #[source]
         source: OsError,
     },
@@ -311,16 +311,16 @@ pub enum RunError {
     Stats {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: OsError,
     },
-    /// The file for what is learned cannot be written.
+    /// The file for lessons cannot be written.
     #[error("file for what is learned `{}`", .path.display())]
     Learned {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: OsError,
     },
@@ -330,7 +330,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the command can still be run plain: the image could not be used, but nothing says it must not run.
+    /// Tells whether the command can still be run plain: the image could not be used, but nothing says it must not run.
     pub fn allows_plain_run(&self) -> bool {
         matches!(self, Self::Image { .. } | Self::Unavailable(_) | Self::Threads)
     }

@@ -10,7 +10,8 @@
 //!                     server: ends when the last process of the namespace is gone
 //! ```
 //!
-//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources, [`stamp`] keeps that for a while. [`RunStats`] says what a run asked and what reached the originals.
+//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources, [`stamp`] keeps the outcome for a while.
+//! [`RunStats`] counts the requests of a run and the operations that reached the originals.
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
@@ -18,9 +19,11 @@ mod budget;
 pub mod check;
 mod command;
 mod counters;
+mod difference;
 pub mod doctor;
 mod error;
 mod extract;
+mod fetcher;
 mod fuse;
 mod listener;
 mod loaded;
@@ -28,6 +31,7 @@ mod local;
 mod memory;
 mod message;
 mod mode;
+mod mount_points;
 mod namespace;
 mod own_root;
 pub mod pmi;
@@ -42,7 +46,8 @@ mod witness;
 mod wrapper;
 
 pub use budget::Budget;
-pub use check::{Change, Checked, Difference};
+pub use check::Checked;
+pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::Trust;
 pub use mode::Mode;

@@ -1,8 +1,8 @@
 //! The user that an abstract socket belongs to, found without connecting to it.
 //!
-//! A process that listens and never accepts keeps others waiting, and the kernel tells its user only to those who were let in. But
-//! a socket that belongs to this user is open in one of this user's processes, and those may be looked at: the table of
-//! sockets gives the name's inode, `/proc/PID/fd` the process that has it. Source: proc_net(5), proc_pid_fd(5).
+//! A process that listens and never accepts keeps others waiting, and the kernel names its user only on accepted connections.
+//! But a socket of this user is open in one of this user's processes, and those may be inspected: the table of sockets gives
+//! the name's inode, `/proc/PID/fd` the process that has it. Source: proc_net(5), proc_pid_fd(5).
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

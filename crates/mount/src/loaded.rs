@@ -1,6 +1,6 @@
-//! Opening an image for a run: who owns it, what it is, and where its bytes come from.
+//! Opens an image for a run: verifies its owner and form, and chooses the source of its bytes.
 //!
-//! Refuses what a stranger could have written, what is no image, and what would not fit into the node's memory.
+//! Refuses files that another user could have written, that are no image, and that would not fit into the node's memory.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,15 +15,16 @@ use rustix::process::Uid;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
+use crate::fetcher::read_exact_at;
 use crate::local::is_local;
-use crate::memory::{Memory, Shared, read_exact_at};
+use crate::memory::{Memory, Shared};
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of the user who runs, and of root, which no other user may write to or put another file in place of.
+    /// Images of the present user and of root that no other user can write to or replace.
     OwnerOrRoot,
-    /// Anybody's.
+    /// Images of any owner.
     Anybody,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct LoadedImage {
 }
 
 impl LoadedImage {
-    /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
+    /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory.
     pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
         let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
@@ -143,7 +144,7 @@ fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
 
 /// Copies a growing part of the image until its metadata and index are there.
 ///
-/// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
+/// The end of the index is not known from the first block. Bytes that are read beyond it are content, which will be wanted.
 fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     let memory = Arc::new(memory);
     let length = memory.bytes().len();
@@ -160,7 +161,7 @@ fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     }
 }
 
-/// Whether zeros where the index or a directory should be could have caused `error`.
+/// Tells whether zeros where the index or a directory should be could have caused `error`.
 fn is_for_want_of_bytes(error: &OpenError) -> bool {
     matches!(
         error,

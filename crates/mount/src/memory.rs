@@ -11,19 +11,20 @@
 //! | read by open  | fetched by chunks of 1 MiB, each absent, loading, present or failed
 //! ```
 //!
-//! What is copied takes memory, which the budget bounds before anything is copied.
+//! A copy takes memory; the budget bounds it before anything is copied.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use quell_image::OpenError;
-use quell_image::frames::{Decompressor, Frames};
+use quell_image::frames::Frames;
 use rustix::fs::{MemfdFlags, Stat};
 use rustix::io::Errno;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
+use crate::fetcher::{DAMAGED, Fetcher, Form, Scratch};
 use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
 use crate::witness::{Known, Witness};
@@ -123,8 +124,8 @@ impl Memory {
         self.ensure_range(0, self.bytes().len()).map_err(|errno| self.failure(errno))
     }
 
-    /// How many threads are worth having for [`Self::fetch_all`]: enough for a network's round trips to overlap, or the
-    /// processors that may decompress. 0 where there is nothing to fetch.
+    /// The number of threads for [`Self::fetch_all`]: enough for a network's round trips to overlap, or the processors that may
+    /// decompress. 0 if there is nothing to fetch.
     pub(crate) fn fetchers(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             None => 0,
@@ -135,7 +136,7 @@ impl Memory {
         }
     }
 
-    /// How much is copied before the index is looked for.
+    /// Bytes that are copied before the index is looked for.
     pub(crate) fn first_fetch(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             Some(Form::Frames(_)) => CHUNK,
@@ -143,13 +144,11 @@ impl Memory {
         }
     }
 
-    /// What `errno`, which [`Self::ensure_range`] gave, means.
+    /// The error that `errno` of [`Self::ensure_range`] means.
     pub(crate) fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
-            let failed = |state: &AtomicU64| stage(state.load(Ordering::Acquire)) == FAILED;
-            let mut chunks = 0..fetcher.chunks();
-            chunks.find(|chunk| fetcher.state(*chunk).is_ok_and(failed)).filter(|_| compressed)
+            fetcher.first_failed().filter(|_| compressed)
         };
         match self.fetcher.as_ref().and_then(failed) {
             Some(number) => OpenError::Frame { number }.into(),
@@ -157,27 +156,24 @@ impl Memory {
         }
     }
 
-    /// Whether the image can be answered from. `is_intact` looks at all of it.
+    /// Tells whether the image can be answered from. `is_intact` looks at all of it.
     pub(crate) fn is_sound(&self, is_intact: impl FnOnce() -> bool) -> bool {
         self.witness.as_ref().is_none_or(|witness| witness.is_sound(is_intact))
     }
 
     /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
     ///
-    /// **Errors** What reading the image's file gave: the part then cannot be had from the image.
+    /// **Errors** The error of reading the image's file: the part is then not available from the image.
     pub(crate) fn ensure(&self, part: &[u8]) -> Result<(), Errno> {
         self.ensure_range(self.offset_of(part), part.len())
     }
 
-    /// Whether `part`, a slice of this memory, has arrived.
+    /// Tells whether `part`, a slice of this memory, has arrived.
     pub(crate) fn is_present(&self, part: &[u8]) -> bool {
         let Some(fetcher) = &self.fetcher else {
             return true;
         };
-        let mut chunks = fetcher.chunks_of(self.offset_of(part), part.len());
-        chunks.all(|chunk| {
-            fetcher.state(chunk).is_ok_and(|state| stage(state.load(Ordering::Acquire)) == PRESENT)
-        })
+        fetcher.chunks_of(self.offset_of(part), part.len()).all(|chunk| fetcher.is_present(chunk))
     }
 
     /// Brings `part`, a slice of this memory that has arrived, into this process before the kernel copies it for an
@@ -243,18 +239,12 @@ impl Memory {
         self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched().load(Ordering::Relaxed))
     }
 
-    /// Before a new server's threads begin: what a dead one was fetching has to be fetched again.
+    /// Before a new server's threads begin: chunks that a dead server was fetching have to be fetched again.
     pub(crate) fn take_over(&self) {
-        let Some(fetcher) = &self.fetcher else {
-            return;
-        };
-        for state in (0..fetcher.chunks()).filter_map(|chunk| fetcher.state(chunk).ok()) {
-            let _in_any_other_state_it_stays =
-                advance(state, |now| (stage(now) == LOADING).then(|| now - LOADING + ABSENT));
-        }
+        self.fetcher.iter().for_each(Fetcher::give_up_loading);
     }
 
-    /// Keeps all other threads out of what is shared by lock, so that a process that is forked meanwhile can use it.
+    /// Holds all locks of the shared state, so that a process that is forked meanwhile can use it.
     pub(crate) fn pause(&self) -> Paused<'_> {
         let fetching = self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting));
         Paused { _fetching: fetching, _looking: self.witness.as_ref().map(Witness::pause) }
@@ -268,171 +258,6 @@ impl Memory {
             .chain(self.witness.iter().map(Witness::descriptor))
             .collect()
     }
-}
-
-/// What the image's file holds.
-#[derive(Debug)]
-enum Form {
-    /// The image.
-    Plain,
-    /// The image compressed, a frame for each chunk.
-    Frames(Frames),
-}
-
-/// Copies an image from its file into memory, chunk by chunk, in any order.
-#[derive(Debug)]
-struct Fetcher {
-    file: OwnedFd,
-    form: Form,
-    memory: OwnedFd,
-    length: usize,
-    /// Bytes of each chunk but the last.
-    chunk: usize,
-    /// Shared with the server's successors: bytes fetched so far, then the state of each chunk: [`ABSENT`],
-    /// [`LOADING`], [`PRESENT`] or [`FAILED`], and how often it could not be read in units of [`ONCE`].
-    progress: SharedMemory,
-    /// The first chunk that no prefetching thread has taken.
-    next: AtomicUsize,
-    waiting: Mutex<()>,
-    arrived: Condvar,
-}
-
-/// Memory that a thread reuses from chunk to chunk.
-#[derive(Debug, Default)]
-struct Scratch {
-    plain: Vec<u8>,
-    compressed: Vec<u8>,
-    decompressor: Option<Decompressor>,
-}
-
-impl Fetcher {
-    /// The chunks in which `length` bytes from `start` lie.
-    fn chunks_of(&self, start: usize, length: usize) -> std::ops::Range<usize> {
-        if length == 0 { 0..0 } else { start / self.chunk..(start + length).div_ceil(self.chunk) }
-    }
-
-    fn chunks(&self) -> usize {
-        self.length.div_ceil(self.chunk)
-    }
-
-    fn state(&self, chunk: usize) -> Result<&AtomicU64, Errno> {
-        if chunk < self.chunks() { Ok(self.progress.word(8 * (1 + chunk))) } else { Err(Errno::FAULT) }
-    }
-
-    fn fetched(&self) -> &AtomicU64 {
-        self.progress.word(0)
-    }
-
-    fn ensure(&self, chunk: usize) -> Result<(), Errno> {
-        let state = self.state(chunk)?;
-        if stage(state.load(Ordering::Acquire)) == PRESENT {
-            return Ok(());
-        }
-        // A read that failed may succeed the next time.
-        let _in_any_other_state_it_stays =
-            advance(state, |now| may_be_read_again(now).then(|| now - FAILED + ABSENT));
-        self.fetch_if_absent(chunk, &mut Scratch::default())?;
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match stage(state.load(Ordering::Acquire)) {
-                PRESENT => return Ok(()),
-                FAILED => return Err(Errno::IO),
-                _ => waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// Fetches the chunk unless another thread has, or is about to.
-    fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let state = self.state(chunk)?;
-        let begin = |now| (stage(now) == ABSENT).then(|| now - ABSENT + LOADING);
-        let Ok(before) = advance(state, begin) else {
-            return Ok(());
-        };
-        let outcome = self.copy(chunk, scratch);
-        let reached = match outcome {
-            Ok(()) => PRESENT,
-            Err(DAMAGED) => FAILED + FAILURES_MAX * ONCE,
-            Err(_) => FAILED + before - ABSENT + ONCE,
-        };
-        {
-            let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            state.store(reached, Ordering::Release);
-        }
-        self.arrived.notify_all();
-        outcome
-    }
-
-    fn copy(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let start = chunk * self.chunk;
-        scratch.plain.resize(self.chunk.min(self.length - start), 0);
-        match &self.form {
-            Form::Plain => read_exact_at(&self.file, start as u64, &mut scratch.plain)?,
-            Form::Frames(frames) => self.decompress(frames, chunk, scratch)?,
-        }
-        let mut written = 0;
-        while written < scratch.plain.len() {
-            let rest = &scratch.plain[written..];
-            written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
-        }
-        self.fetched().fetch_add(written as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
-        scratch.compressed.resize(bytes, 0);
-        read_exact_at(&self.file, at, &mut scratch.compressed)?;
-        let decompressor = match &mut scratch.decompressor {
-            Some(decompressor) => decompressor,
-            none => none.insert(Decompressor::new().map_err(|_| Errno::NOMEM)?),
-        };
-        decompressor.frame(chunk, &scratch.compressed, &mut scratch.plain).map_err(|_| DAMAGED)
-    }
-}
-
-/// Fills `into` from `at`.
-///
-/// **Errors** `EIO` where the file ends before: it was cut short after it was opened.
-pub(crate) fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<(), Errno> {
-    let mut filled = 0;
-    while filled < into.len() {
-        match rustix::io::pread(file, &mut into[filled..], at + filled as u64) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(bytes) => filled += bytes,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
-/// What a frame that cannot be decompressed gives.
-const DAMAGED: Errno = Errno::BADMSG;
-
-const ABSENT: u64 = 0;
-const LOADING: u64 = 1;
-const PRESENT: u64 = 2;
-const FAILED: u64 = 3;
-
-/// A failed read, in the state of its chunk.
-const ONCE: u64 = 1 << 8;
-
-/// Failed reads after which a chunk is not read again: a server that does not come back must not cost one for each demand.
-const FAILURES_MAX: u64 = 100;
-
-/// The state of a chunk without the number of its failures.
-fn stage(state: u64) -> u64 {
-    state % ONCE
-}
-
-fn may_be_read_again(state: u64) -> bool {
-    stage(state) == FAILED && state / ONCE < FAILURES_MAX
-}
-
-/// Moves a chunk to the state that `next` names; what it was before, or is if it stays.
-fn advance(state: &AtomicU64, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
-    state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
 }
 
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
@@ -449,12 +274,13 @@ const DECOMPRESSORS_MAX: usize = 8;
 /// No machine that quell is built for has smaller pages.
 const SMALLEST_PAGE: usize = 4096;
 
-/// How much is read before the index is looked for: the metadata of about 20 000 nodes.
+/// Bytes that are read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetcher::FAILURES_MAX;
     use std::io::Write;
 
     fn fetched(content: &[u8]) -> Memory {

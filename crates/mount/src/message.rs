@@ -24,13 +24,13 @@ use crate::error::{Step, Unavailable};
 pub(crate) enum FromRank {
     /// Let me in. Comes first.
     Join {
-        /// Whether this rank started the server.
+        /// True if this rank started the server.
         created: bool,
         /// The file for this rank's statistics: bytes of an absolute path.
         stats: Option<Vec<u8>>,
         /// The file for lessons: the same.
         learned: Option<Vec<u8>>,
-        /// What is not allowed by the mode of the statistics' file.
+        /// The permissions that the file of statistics must not get.
         umask: u32,
     },
     /// The command of this process, which was let in by another connection, has ended: write what it asked for now.
@@ -47,12 +47,12 @@ pub(crate) enum FromRank {
 pub(crate) enum FromServer {
     /// Come in. With the mount namespace's descriptor, and the user namespace's before it if there is one.
     Ready {
-        /// Where a rank goes whose working directory is not in the namespace, if that has a root of its own.
+        /// The directory in which a rank starts if its working directory is not in the namespace; for a root of its own.
         own_root: Option<Vec<u8>>,
     },
     /// There is nothing to come in to.
     Failed(Failure),
-    /// What was to be reported is written, or cannot be.
+    /// The report is written, or cannot be.
     Written,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum FromBuilder {
     Done,
     /// The same for an extraction, in which so many names more than planned come from the originals.
     Extracted {
-        /// How many.
+        /// The number of such files.
         unfilled: u64,
     },
     /// It did not work.
@@ -133,7 +133,7 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
     let received = loop {
         match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
             Err(Errno::INTR) => {}
-            // What the other end had not read when it went; what it said before is still to come.
+            // The other end closed with unread data. Its earlier messages are still to come.
             Err(Errno::CONNRESET) if !reset => reset = true,
             Err(Errno::CONNRESET) => return Ok(None),
             outcome => break outcome?,

@@ -1,6 +1,6 @@
-//! How a command may run from an image.
+//! The modes in which a command may run from an image.
 
-/// What may be tried, and nothing else.
+/// The modes that may be tried; no other is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// A mount, and where there is no FUSE an extraction.

@@ -28,26 +28,27 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use crate::error::{Step, Unavailable};
+use crate::mount_points::{at, magic, open_below, open_path};
 use crate::own_root;
 use crate::stats::RunMode;
 use crate::sys::process::unshare_namespaces;
 
-/// What a namespace shows.
+/// The directories that a namespace shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// Directories to cover, none below another.
     pub(crate) roots: Vec<PathBuf>,
     /// Directories below them that stay the original.
     pub(crate) live: Vec<PathBuf>,
-    /// What there is for what the image does not hold: if nothing, its mount is read-only.
+    /// The source of names and content that the image lacks: if there is none, the mount is read-only.
     pub(crate) beyond: Beyond,
-    /// Where a command goes whose working directory is not in the namespace, if that gets a root of its own.
+    /// The directory in which a command starts if its working directory is not in the namespace; for a root of its own.
     pub(crate) own_root: Option<PathBuf>,
-    /// What mountinfo shows as the source: the meeting place, by which a nested run recognises the mount.
+    /// The source that mountinfo shows: the meeting place, by which a nested run recognises the mount.
     pub(crate) source: String,
 }
 
-/// Which namespaces are needed.
+/// The namespaces that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Privilege {
     /// CAP_SYS_ADMIN: a mount namespace is enough, and every user and group can be shown.
@@ -57,7 +58,7 @@ pub(crate) enum Privilege {
 }
 
 impl Privilege {
-    /// What this process has, by its effective capabilities.
+    /// The privilege of this process, by its effective capabilities.
     pub(crate) fn of_this_process() -> Self {
         const CAP_SYS_ADMIN: u32 = 21;
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -244,26 +245,6 @@ pub(crate) fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)
         }
     }
     Ok(opened)
-}
-
-fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
-    openat(CWD, path, PLACE, Mode::empty())
-}
-
-fn open_below(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    openat(directory, path, PLACE, Mode::empty())
-}
-
-/// A place in the tree, not a file to read.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// The path by which mount(2) takes a descriptor, without walking to it again.
-pub(crate) fn magic(descriptor: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
-}
-
-pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
-    Unavailable { step, errno, path: Some(path.to_owned()), then: None }
 }
 
 /// The source of a mount or extraction of quell that this process sees and whose name begins with `image`, and which of

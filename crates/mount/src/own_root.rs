@@ -1,8 +1,8 @@
-//! A root file system of one's own, for a complete image whose directories the node does not have.
+//! Makes a root file system for a complete image whose directories the node does not have.
 //!
 //! In a small tmpfs every name of the node's own root is put in place again, by recursive binds, and the missing
 //! directories are made. Directories on the way to a missing one that the node has (`/home` for `/home/u/env`) are
-//! made too, with their names bound. All that is made is read-only; what is bound is as it was: `/proc`, `/dev`, `/tmp`
+//! made too, with their names bound. New directories are read-only. Bound ones are unchanged: `/proc`, `/dev`, `/tmp`
 //! and the working directory. Mounts that come later still arrive, as the originals are slaves of their masters.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use rustix::mount::{
 };
 
 use crate::error::{Step, Unavailable};
-use crate::namespace::{at, magic};
+use crate::mount_points::{PLACE, at, magic};
 
 /// Gives this process' mount namespace a root in which each of `roots` is a directory.
 pub(crate) fn make(roots: &[PathBuf]) -> Result<(), Unavailable> {
@@ -46,7 +46,7 @@ pub(crate) fn make(roots: &[PathBuf]) -> Result<(), Unavailable> {
     turn_to(staging).map_err(failed)
 }
 
-/// Whether the node has a directory at `path`; what the tmpfs covers counts as missing only if it is.
+/// Tells whether the node has a directory at `path`, under the tmpfs too.
 fn is_directory(node: &OwnedFd, path: &Path) -> bool {
     let relative = path.strip_prefix("/").unwrap_or(path);
     openat(node, relative, PLACE, Mode::empty()).is_ok()
@@ -60,8 +60,8 @@ fn turn_to(staging: &Path) -> Result<(), Errno> {
     match rustix::process::pivot_root(".", ".") {
         // The old root lies over the new one now.
         Ok(()) => unmount(".", UnmountFlags::DETACH)?,
-        // The old root is the kernel's first one, as on nodes without a disk: it can be covered, and whoever enters the
-        // namespace gets what covers it.
+        // The old root is the kernel's first one, as on nodes without a disk: it can be covered, and a process
+        // that enters the namespace gets the cover.
         Err(Errno::INVAL) => {
             mount_move(".", "/")?;
             rustix::process::chroot(".")?;
@@ -81,7 +81,7 @@ struct Level {
 }
 
 struct Builder<'s> {
-    /// Where the new root is mounted meanwhile, and the node's directory under it.
+    /// The directory over which the new root is mounted meanwhile, by path and as the node's own.
     covered: (&'s Path, OwnedFd),
     /// Names put in place so far.
     names: usize,
@@ -191,9 +191,6 @@ fn names(directory: &OwnedFd) -> Result<Vec<CString>, Errno> {
     names.sort_unstable();
     Ok(names)
 }
-
-/// A directory, to be bound or looked into.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Directories at the top of which one exists on every node, to build the new root over.
 const STAGING: [&str; 5] = ["/tmp", "/mnt", "/run", "/var", "/usr"];

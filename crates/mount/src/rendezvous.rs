@@ -1,16 +1,16 @@
-//! Where the ranks of a node meet: an abstract socket, so that exactly one of them starts the server.
+//! The meeting place of a node's ranks: an abstract socket, so that exactly one of them starts the server.
 //!
-//! An abstract socket leaves no file, is separate for each network namespace, and its `bind` is atomic: whoever binds
+//! An abstract socket leaves no file, is separate for each network namespace, and its `bind` is atomic: the rank that binds
 //! is elected. The name is derived from what must be equal for ranks to share a namespace, so a rank needs one `stat`
 //! of the image to find it. Source: unix(7).
 //!
 //! Any user may bind a name, so both ends verify the other's user, and no wait is without an end. A name that another
 //! user holds is passed over by all ranks in the same way, also where that user listens and never answers:
-//! [`crate::listener`] tells whose it is. All that such a user gains is that runs which find all names taken are plain.
+//! [`crate::listener`] finds its user. The worst such a user can do is to hold all names: runs are then plain.
 //!
-//! A socket in a directory of the user's would keep others from even that. But a path of it is left behind by a server
-//! that is killed, `$XDG_RUNTIME_DIR` differs between the ways in which ranks are started and comes and goes with logins,
-//! and ranks of a job that do not meet hang in MPI. So the place depends on nothing but what all ranks have.
+//! A socket in a directory of the user's would prevent that too. But a killed server would leave its path behind,
+//! `$XDG_RUNTIME_DIR` differs between the ways in which ranks are started and comes and goes with logins, and ranks of a job
+//! that do not meet hang in MPI. So the place depends only on facts that all ranks share.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -29,14 +29,14 @@ use crate::mode::Mode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MeetingPlace(String);
 
-/// What ranks must have in common to share a namespace.
+/// The facts that ranks must have in common to share a namespace.
 #[derive(Debug)]
 pub(crate) struct Common<'a> {
     /// `stat` of the image.
     pub(crate) image: &'a Stat,
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
-    /// How ranks may run: those that insist on a mode do not meet others.
+    /// The modes in which ranks may run: a rank that insists on a mode does not meet others.
     pub(crate) mode: Mode,
 }
 
@@ -177,7 +177,7 @@ fn digest(numbers: &[u64]) -> blake3::Hasher {
     digest
 }
 
-/// How a meeting began.
+/// The role of this rank in a meeting.
 #[derive(Debug)]
 pub(crate) enum Meeting {
     /// None was there: this process holds the listening socket and must start the server.
@@ -190,13 +190,13 @@ enum Visit {
     Met(OwnedFd),
     /// Another user listens there.
     Stranger,
-    /// A user listens there before whose door there is no room.
+    /// A process listens there whose queue of connections is full.
     Full,
     /// No process listens there.
     Refused,
 }
 
-/// The time since a name was found bound by a process that does not answer, and what was found out meanwhile.
+/// The wait for a name that is bound by a process that does not answer.
 #[derive(Debug)]
 struct Silence {
     began: Instant,
@@ -234,7 +234,7 @@ impl Silence {
     }
 }
 
-/// Whether the process at the other end runs as this user.
+/// Tells whether the process at the other end runs as this user.
 pub(crate) fn is_this_user(connection: impl AsFd) -> bool {
     sockopt::socket_peercred(connection).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
@@ -251,11 +251,11 @@ fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
 /// Names that are tried when other users hold them.
 const MAX_NAMES: u32 = 16;
 
-/// The time for which a name may be bound without an answer before it is looked whose it is, and again. The time between bind and
-/// listen is microseconds.
+/// The time for which a name may be bound without an answer before its user is looked up, and between two such looks. The time
+/// between bind and listen is microseconds.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// The time for which such a name may stay silent where it cannot be told whose it is, before it counts as another user's.
+/// The time for which such a name may stay silent if its user cannot be found, before it counts as another user's.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Between two tries of a name in that state: at first, and at most.

@@ -32,40 +32,41 @@ use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::stay_behind;
 
-/// Whether this rank compares the image with its sources before its command starts.
+/// The comparison of the image with its sources before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// It may have to, unless a [`stamp`] says that it was done just now.
     Sources {
-        /// Which rank of the node.
+        /// The rank of the node that compares.
         by: Checker,
         /// Most operations in flight. **Range** 0 counts as 1; see
         /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
         parallelism: usize,
-        /// What the clock says, for the stamp. **Unit** seconds since 1970.
+        /// The present time, for the stamp. **Unit** seconds since 1970.
         now: u64,
     },
     /// Another rank does, or none.
     Nothing,
 }
 
-/// Which rank of a node compares.
+/// The rank of a node that compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checker {
     /// This one.
     ThisRank,
-    /// The one that starts the node's server: its ranks all see what that one sees.
+    /// The rank that starts the node's server: the other ranks see the same files.
     FirstOfNode,
 }
 
-/// That a run is to be learned of. All ranks say so, or what the first of a node asks is not kept.
+/// Asks for lessons of a run. All ranks must ask, or the questions of a node's first rank are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learn {
-    /// Where what this rank's node asked is written, as the statistics are; `None` where that is another node's part.
+    /// The file for questions of this node that reached the originals, written like the statistics; `None` if another rank
+    /// writes it.
     pub file: Option<PathBuf>,
 }
 
-/// What to run, and how.
+/// A command to run from an image, with its options.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The image.
@@ -74,20 +75,20 @@ pub struct RunRequest {
     pub command: Vec<OsString>,
     /// Job and step: ranks with the same share a namespace and end together.
     pub job: String,
-    /// Whether this rank checks for staleness. One of a job should.
+    /// The check for changed sources. One rank of a job should make it.
     pub check: Check,
-    /// Where to write [`RunStats`]. The file is removed now, appears before this process ends, and is written again when
+    /// The file for [`RunStats`]. The file is removed now, appears before this process ends, and is written again when
     /// the namespace's last process is gone.
     pub stats: Option<PathBuf>,
-    /// Whether what the originals are asked is written down, for the image that is made anew of it.
+    /// Writes down questions that reach the originals, to pack a better image from them.
     pub learn: Option<Learn>,
-    /// Whose images are accepted.
+    /// The owners whose images are accepted.
     pub trust: Trust,
-    /// How the command may run from the image.
+    /// The modes in which the command may run from the image.
     pub mode: Mode,
-    /// What the image may take of the node's memory.
+    /// The bound on the node's memory that the image may take.
     pub memory: Budget,
-    /// When this rank began, for `seconds_to_exec`.
+    /// The start of this rank, for `seconds_to_exec`.
     pub began: Instant,
 }
 
@@ -232,7 +233,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Before a rank goes again to a server that is about to go.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How often a rank tries again after a server died. Each time one of the waiting ranks takes over.
+/// Attempts of a rank after servers died. Each time one of the waiting ranks takes over.
 const MAX_ROUNDS: usize = 64;
 
 /// Opens the image and starts the server for it. Returns the image, which this process may still want to check.
@@ -314,7 +315,7 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
     let Some(path) = stats else {
         return execute(&request.command);
     };
-    // The server may not let ranks in any more; then this rank writes for itself what it knows.
+    // The server may not let ranks in any more; then this rank writes its own facts.
     let Some(connection) = outer.visit() else {
         let alone = RunStats {
             mode,
@@ -342,7 +343,7 @@ fn prepare_stats(path: Option<&Path>) -> Result<Option<PathBuf>, RunError> {
     Ok(Some(absolute))
 }
 
-/// The same for what is to be learned.
+/// The same for lessons.
 fn prepare_learned(request: &RunRequest) -> Result<Option<PathBuf>, RunError> {
     let Some(path) = request.learn.as_ref().and_then(|learn| learn.file.as_deref()) else {
         return Ok(None);

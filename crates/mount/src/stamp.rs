@@ -11,11 +11,11 @@
 //! sum 0a1b2c3d4e5f6071        BLAKE3 of the lines above, cut
 //! ```
 //!
-//! It counts when who owns it may be trusted with an image, when it is whole, and while it lives. The clocks of nodes
-//! differ: one that seems to come from the future counts up to [`SKEW`], and lives that much longer at most. What does
-//! not count is no error: then the rank compares for itself. The sum is against damage, not against forgery; against
-//! that there is the owner. And as an old stamp of the owner's could be put back by who may rename or link in its
-//! directory, stamps count only where no other user can write.
+//! A stamp counts if its owner may be trusted with an image, it is whole, and its lifetime is not over. The clocks of nodes
+//! differ: a stamp from the future counts up to [`SKEW`], and lives that much longer at most. A stamp that does not count is
+//! no error: the rank then compares for itself. The sum protects from damage; the check of the owner protects from forgery.
+//! A user who may rename or link in the directory could put an old stamp back, so stamps count only in directories that no
+//! other user can write to.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ use crate::error::OsError;
 use crate::loaded::{Trust, verify_owner};
 use crate::stats::replace_file;
 
-/// How far the clock of a node may be behind that of the node that compared. Unit: seconds. Nodes of a cluster keep time
-/// within milliseconds; one that does not compares for itself.
+/// The lag that the clock of a node may have behind that of the comparing node. Unit: seconds. Nodes of a cluster keep time
+/// within milliseconds; a node with a larger lag compares for itself.
 pub const SKEW: u64 = 60;
 
 /// The longest that a stamp is trusted, whatever it says. Unit: seconds.
@@ -42,7 +42,7 @@ const FIRST: &str = "quell-checked 1";
 /// More than any stamp has.
 const LENGTH_MAX: usize = 4096;
 
-/// When an image was compared with its sources.
+/// The time at which an image was compared with its sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Unit: seconds since 1970.
@@ -51,7 +51,7 @@ pub struct Stamp {
     pub lifetime: u64,
 }
 
-/// Where the stamp of the image at `image` lies.
+/// The path of the stamp of the image at `image`.
 pub fn path_of(image: &Path) -> PathBuf {
     let mut name = image.file_name().unwrap_or_default().to_owned();
     name.push(".checked");
@@ -139,7 +139,7 @@ fn parse(text: &str, identity: Identity) -> Option<Stamp> {
     (text == self::text(identity, stamp)).then_some(stamp)
 }
 
-/// What is in the file, if that is as little as a stamp has.
+/// The text of the file, if it is short enough to be a stamp.
 fn read_short(file: &OwnedFd) -> Option<String> {
     let mut bytes = vec![0; LENGTH_MAX];
     let mut filled = 0;
@@ -218,7 +218,7 @@ mod tests {
         assert!(vouches(&path, image, Trust::OwnerOrRoot, 105));
         assert!(!vouches(&path, image, Trust::OwnerOrRoot, 110));
         rustix::fs::chmod(&left, Mode::from_raw_mode(0o666)).unwrap();
-        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "anybody could have written it");
+        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "any user could have written it");
         std::fs::rename(&left, directory.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", &left).unwrap();
         assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "a link");

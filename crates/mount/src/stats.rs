@@ -1,4 +1,4 @@
-//! What a run says of itself: who answered what, and what reached the original file system.
+//! Statistics of a run: requests by the tier that answered, and operations that reached the original file system.
 //!
 //! The names are a promise of DESIGN to other programs: fields are only added. `Counters` counts while the server
 //! answers; [`RunStats`] is what is written for a rank when its command has ended, and again when the last
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Version of [`RunStats`] as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// How a command was run.
+/// The mode in which a command was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunMode {
@@ -26,7 +26,7 @@ pub enum RunMode {
     Off,
 }
 
-/// What a rank did for its namespace.
+/// The part of a rank in making its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Membership {
@@ -41,9 +41,9 @@ pub enum Membership {
 pub struct RunStats {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// How the command was run.
+    /// The mode in which the command was run.
     pub mode: RunMode,
-    /// What this rank did for the namespace; absent when run plain.
+    /// The part of this rank in making the namespace; absent when run plain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Membership>,
     /// The image.
@@ -54,7 +54,7 @@ pub struct RunStats {
     pub original: OriginalStats,
     /// **Unit** seconds from the rank's start to its exec.
     pub seconds_to_exec: f64,
-    /// What was extracted; absent in other modes.
+    /// The extracted files; absent in other modes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extract: Option<ExtractStats>,
     /// The paths of `original`, most operations first, then by path. At most [`MAX_PATHS`].
@@ -75,7 +75,7 @@ pub struct RunStats {
     pub image_lost_requests: u64,
 }
 
-/// An extraction. The program's own operations on what was bound are not counted: they reach the original without quell.
+/// An extraction. The program's own operations on bound originals are not counted: they reach the original without quell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ExtractStats {
     /// Files that were copied.
@@ -145,7 +145,7 @@ pub struct OriginalStats {
 pub struct PathStats {
     /// The path; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// How often.
+    /// Number of operations.
     pub operations: u64,
 }
 

@@ -12,8 +12,8 @@ use crate::memory::Memory;
 use crate::sys::bus::end_with_words;
 use crate::sys::mapping::Mapping;
 
-/// The number of times its file's length by which an image that other users can change may be in memory. Images of programs are 2 to 10
-/// times as long as their compressed form.
+/// The number of times its file's length by which an image that other users can change may be in memory. Images of programs
+/// are 2 to 10 times as long as their compressed form.
 const MOST_TIMES: u64 = 100;
 
 /// The memory that any image may take. Unit: bytes.

@@ -1,8 +1,8 @@
-//! Whether the file of a mapped image is still what it was when it was opened.
+//! Watches the file of a mapped image for changes since it was opened.
 //!
-//! What is mapped changes with the file, and where the file was cut short a look at it ends the process (SIGBUS). So its
+//! A mapping changes with its file, and reading beyond the end of a truncated file ends the process (SIGBUS). So its
 //! size and time of modification are asked for before anything is answered from it: 0.2 us of a request that takes 5. A
-//! file that was only touched is read once more and goes on; one that is not what it was is not answered from again.
+//! file that was only touched is verified once more and used on; a changed file is never answered from again.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use rustix::fs::Stat;
 
 use crate::lock;
 
-/// The file, and when it was last known to be what was opened.
+/// The file, and the times at which it was last known to be unchanged.
 #[derive(Debug)]
 pub(crate) struct Witness {
     file: OwnedFd,
@@ -34,7 +34,7 @@ impl Witness {
         lock(&self.known)
     }
 
-    /// Whether the file is what was opened. Where its time says otherwise and its size does not, `is_intact` is asked.
+    /// Tells whether the file is unchanged. If its time has changed and its size has not, `is_intact` decides.
     pub(crate) fn is_sound(&self, is_intact: impl FnOnce() -> bool) -> bool {
         let mut known = lock(&self.known);
         let Some(time) = *known else { return false };

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         println!("privileged tests of mount: skipped, because {reason}");
         return ExitCode::SUCCESS;
     }
-    // What is executed as an ordinary user, and below a private /tmp, is this program.
+    // This program also runs as an ordinary user, below a private /tmp.
     if let Some(status) = place::run_copied() {
         return status;
     }
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Which tests to run, as libtest's arguments say it: parts of names to take, and after `--skip` parts to leave out.
+/// The tests to run, by libtest's arguments: parts of names to take, and after `--skip` parts to leave out.
 #[derive(Default)]
 struct Selection {
     taken: Vec<String>,

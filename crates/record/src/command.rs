@@ -7,14 +7,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for when there is no `PATH`. Source: `_CS_PATH` of `confstr(3)`.
+/// The search path without `PATH`. Source: `_CS_PATH` of `confstr(3)`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The file that `command` names, looked for along `search_path` when it holds no slash.
+/// The file that `command` names, searched along `search_path` when it holds no slash.
 ///
 /// # Errors
-/// [`RecordError::NotFound`]; [`RecordError::NotExecutable`] when all that was found is a directory or may not be
-/// executed.
+/// [`RecordError::NotFound`]; [`RecordError::NotExecutable`] when only directories or files without execute permission
+/// were found.
 pub fn find(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, RecordError> {
     let not_found = || RecordError::NotFound { command: command.to_owned() };
     if command.as_bytes().contains(&b'/') {
@@ -33,7 +33,7 @@ pub fn find(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, Rec
         let program = joined(OsStr::from_bytes(directory), command);
         match check(&program) {
             Ok(()) => return Ok(program),
-            // A directory of that name is passed over by shells; a file without permission is remembered.
+            // Like a shell, skip a directory of that name, and remember a file without permission.
             Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
                 refused.get_or_insert(RecordError::NotExecutable { program, source });
             }
@@ -43,7 +43,7 @@ pub fn find(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, Rec
     Err(refused.unwrap_or_else(not_found))
 }
 
-/// An empty entry is the working directory.
+/// Joins a search entry and a name; an empty entry stands for the working directory.
 fn joined(directory: &OsStr, command: &OsStr) -> PathBuf {
     if directory.is_empty() {
         return Path::new(".").join(command);

@@ -1,79 +1,79 @@
-//! What an engine observes, and who it tells.
+//! The interface between an engine and its observer.
 //!
-//! An engine runs the command and sees its calls; it knows kernel numbers and nothing of traces. An [`Observer`]
-//! makes a recording of what it is told and knows nothing of how it was seen. Another engine, such as one inside the
-//! recorded processes, needs no change on this side of the trait.
+//! An engine runs the command and sees its calls. It uses kernel numbers and does not depend on traces. An [`Observer`]
+//! makes a recording of the observations and does not depend on the engine. Another engine, such as one inside the
+//! recorded processes, needs no change to observers.
 
 use crate::RecordError;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
 
 /// Runs a command and observes it.
 pub trait Engine {
-    /// Its name in a trace's header.
+    /// The engine's name in a trace's header.
     fn name(&self) -> &'static str;
 
     /// Runs the command until it and all its descendants have ended.
     ///
     /// # Errors
-    /// [`RecordError`] where the command could not be started. Once it runs, its end is the result.
+    /// [`RecordError`] if the command could not be started. After the start, the result is the command's end.
     fn run(self, observer: &mut dyn Observer) -> Result<Exit, RecordError>;
 }
 
-/// Is told what happens, in the order in which it becomes known.
+/// Receives observations in the order in which they become known.
 ///
-/// The thread that an observation is about does not run until `observe` returns, so that `/proc` shows it as it is
-/// at that moment.
+/// The observed thread does not run until `observe` returns, so that `/proc` shows its state at that moment.
 pub trait Observer {
     /// Takes one observation.
     fn observe(&mut self, observation: Observation<'_>);
 }
 
-/// Something that happened.
+/// One observation.
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
-    /// A thread came to be; the first of all is the command's.
+    /// A thread was created; the first one is the command's.
     Born(Birth),
-    /// A call ended, or its thread did.
+    /// A call ended, or its thread ended in it.
     Called(ObservedCall<'a>),
-    /// A program was replaced by `execve`; the call itself was observed just before.
+    /// `execve` replaced a program; the call itself was observed just before.
     Executed {
         /// The thread, which now has its process's number.
         thread: Pid,
-        /// When.
+        /// The time.
         at: Nanos,
     },
-    /// `execve` in a thread that is not the first of its process gave it that one's number.
+    /// `execve` in another thread than the first of its process gave it the number of the first.
     Renamed {
-        /// The number until now.
+        /// The old number.
         from: Pid,
-        /// The number from now on.
+        /// The new number.
         to: Pid,
     },
-    /// A process is about to lose its memory, which no other process uses: `/proc` shows it for the last time. It may
-    /// come more often than that: `execve` may fail, the threads of a process end one by one.
+    /// A process may be about to lose its memory, which no other process uses: this may be the last time that `/proc`
+    /// shows it. The observation may come repeatedly, because `execve` may fail and the threads of a process end one by
+    /// one.
     Leaving {
-        /// A thread of the process. Not always the first, which may have ended.
+        /// A thread of the process; not always the first, which may have ended.
         thread: Pid,
-        /// Why.
+        /// The reason.
         reason: Leave,
     },
-    /// A thread ended. When it is the first of its process, the process ended.
+    /// A thread ended. The end of a process's first thread is the end of the process.
     Ended {
         /// The thread.
         thread: Pid,
-        /// When.
+        /// The time.
         at: Nanos,
-        /// How.
+        /// The status or signal.
         exit: Exit,
     },
-    /// A call of the set was made but could not be observed.
+    /// A call of the set could not be observed.
     Lost(Loss),
 }
 
-/// Why a process loses its memory.
+/// The reason for which a process loses its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// It executes a program, unless that fails.
+    /// It executes a program; the execution may still fail.
     Execution,
     /// It ends, or its last thread does.
     End,
@@ -84,9 +84,9 @@ pub enum Leave {
 pub struct Birth {
     /// The thread's kernel number.
     pub thread: Pid,
-    /// The thread that made it; `None` for the command's first.
+    /// The thread that created it; `None` for the command's first thread.
     pub parent: Option<Pid>,
-    /// Whether it belongs to its parent's process or is a process of its own.
+    /// The kind: a thread of the parent's process, or a new process.
     pub kind: BirthKind,
     /// It shares the descriptor table. Source: `CLONE_FILES` of `clone(2)`.
     pub shares_files: bool,
@@ -94,11 +94,11 @@ pub struct Birth {
     pub shares_directory: bool,
     /// It shares the memory. Source: `CLONE_VM` of `clone(2)`.
     pub shares_memory: bool,
-    /// When.
+    /// The time.
     pub at: Nanos,
 }
 
-/// Whether a new thread is a process.
+/// Tells a new process from a further thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BirthKind {
     /// The first thread of a new process.
@@ -114,21 +114,21 @@ pub struct ObservedCall<'a> {
     pub thread: Pid,
     /// The call.
     pub call: Call,
-    /// What the kernel answered.
+    /// The kernel's answer.
     pub outcome: Outcome,
-    /// When it began.
+    /// The begin of the call.
     pub start: Nanos,
-    /// When it ended.
+    /// The end of the call.
     pub end: Nanos,
-    /// Its numbers.
+    /// The numeric arguments.
     pub arguments: Arguments,
-    /// Its path as given; `None` when the call has none, or an address that cannot be read.
+    /// The path as passed; `None` when the call has none or its address cannot be read.
     pub path: Option<&'a [u8]>,
-    /// Its second path.
+    /// The second path.
     pub path2: Option<&'a [u8]>,
 }
 
-/// The arguments of a call that are numbers. Fields are those of [`quell_trace::Event`].
+/// The numeric arguments of a call. Fields are those of [`quell_trace::Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arguments {
     /// The descriptor.
@@ -143,19 +143,19 @@ pub struct Arguments {
     pub offset: Option<i64>,
 }
 
-/// Why a call is not in the recording.
+/// The reason for which a call is not in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loss {
-    /// It was made through the interface of another architecture: a 32-bit program.
+    /// The call used the interface of another architecture, as 32-bit programs do.
     ForeignArchitecture,
-    /// The recording could not be written any more.
+    /// The recording could no longer be written.
     Unwritable,
-    /// Its thread was not known: the kernel reported neither its birth nor its parent.
+    /// The thread is unknown: the kernel reported neither its creation nor its parent.
     UnknownThread,
 }
 
 impl Loss {
-    /// One sentence for a reader of the trace.
+    /// One sentence for readers of the trace.
     pub fn describe(self, count: u64) -> String {
         match self {
             Self::ForeignArchitecture => {

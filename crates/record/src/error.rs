@@ -1,20 +1,21 @@
-//! Why a command could not be recorded.
+//! Errors of recording a command.
 
 use quell_trace::TraceError;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a recording was not made. In every case the command has not run.
+/// The reasons for which a recording was not made. In every case the command has not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// No such program. Usual cause: a typing error, or a module that is not loaded.
+    /// The program was not found. Usual cause: a typing error, or a module that is not loaded.
     #[error("cannot find the command `{}`", command.display())]
     NotFound {
         /// The command as given.
         command: OsString,
     },
-    /// It is there but cannot be executed. Usual cause: a directory, a missing permission, a missing interpreter.
+    /// The program exists but cannot be executed. Usual cause: a directory, a missing permission, a missing
+    /// interpreter.
     #[error("cannot execute `{}`", program.display())]
     NotExecutable {
         /// The file that was found.
@@ -23,7 +24,7 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// An argument or variable holds a zero byte, which no program can be given.
+    /// An argument or variable holds a zero byte, which `execve` cannot pass.
     #[error("`{}` holds a zero byte", text.display())]
     ZeroByte {
         /// The argument or variable.
@@ -32,16 +33,16 @@ pub enum RecordError {
     /// The kernel does not let quell trace its own child.
     #[error("cannot trace the command: {barrier}")]
     Barred {
-        /// The setting that forbids it.
+        /// The barrier that forbids it.
         barrier: Barrier,
         /// The system's reason.
         #[source]
         source: io::Error,
     },
-    /// The command's process could not be made. Usual cause: a limit on processes or memory.
+    /// The command's process could not be created. Usual cause: a limit on processes or memory.
     #[error("cannot {action}")]
     Start {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The system's reason.
         #[source]
@@ -52,10 +53,10 @@ pub enum RecordError {
     Trace(#[from] TraceError),
 }
 
-/// What forbids tracing.
+/// The setting or module that forbids tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Barrier {
-    /// The Yama module forbids it to everybody.
+    /// The Yama module forbids it to all users.
     #[error("`kernel.yama.ptrace_scope` is 3, which forbids ptrace until the next boot")]
     YamaForbids,
     /// The Yama module allows it to administrators alone.
@@ -64,7 +65,7 @@ pub enum Barrier {
     /// SELinux forbids it.
     #[error("the SELinux boolean `deny_ptrace` is on")]
     Selinux,
-    /// Another tracer was there first.
+    /// Another tracer is attached already.
     #[error("process {tracer} traces it already, and a process has one tracer at most")]
     OtherTracer {
         /// The tracer's process number.
@@ -76,7 +77,7 @@ pub enum Barrier {
     /// The kernel has no seccomp filters.
     #[error("this kernel has no seccomp filters (`CONFIG_SECCOMP_FILTER`)")]
     NoFilters,
-    /// Nothing that quell knows of.
+    /// No cause that quell knows of.
     #[error("a security module or the kernel forbids ptrace")]
     Unknown,
 }

@@ -1,7 +1,7 @@
-//! What `/proc` says of a process: its program, arguments, variables, descriptors and mounts.
+//! Reads facts about a process from `/proc`: its program, arguments, variables, descriptors and mounts.
 //!
-//! Nothing here asks a file system that the command uses: names come from the kernel's memory, and attributes with
-//! the promise not to ask a server for them.
+//! None of these reads reaches a file system of the command: names come from the kernel's memory, and attributes from
+//! its cache without a request to a server.
 
 use quell_base::{MountEntry, escape, mountinfo};
 use quell_trace::context::SEARCH_VARIABLES;
@@ -10,18 +10,18 @@ use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use std::os::unix::ffi::OsStringExt;
 
-/// What a magic link of a process holds, such as `exe`, `cwd`, `fd/3`.
+/// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{process}/{name}")).ok()?;
     Some(target.into_os_string().into_vec())
 }
 
-/// The arguments that a process was started with; bytes that are not text are escaped.
+/// The initial arguments of a process; bytes that are not text are escaped.
 pub(crate) fn arguments(process: Pid) -> Vec<String> {
     strings(process, "cmdline").iter().map(escape).collect()
 }
 
-/// The variables that steer searches, of those that a process was started with. Shape: sorted by name.
+/// The search variables in the initial environment of a process. Shape: sorted by name.
 pub(crate) fn search_variables(process: Pid) -> Vec<(String, String)> {
     let mut variables: Vec<_> =
         strings(process, "environ").iter().filter_map(|text| search_variable(text)).collect();
@@ -41,7 +41,7 @@ fn strings(process: Pid, name: &str) -> Vec<Vec<u8>> {
     if bytes.is_empty() { Vec::new() } else { bytes.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect() }
 }
 
-/// The descriptors of a process and what each leads to. Shape: sorted by number.
+/// The descriptors of a process and their targets. Shape: sorted by number.
 pub(crate) fn descriptors(process: Pid) -> Vec<(i32, Option<Vec<u8>>)> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -78,7 +78,7 @@ pub(crate) fn mounts_of(table: &[u8], namespace: u64) -> Vec<Mount> {
     mountinfo::entries(table).map(mount).collect()
 }
 
-/// The file behind a descriptor of a process, as the kernel knows it without asking a server.
+/// The file behind a descriptor of a process, from the kernel's cached attributes.
 pub(crate) fn opened_file(process: Pid, fd: i64) -> Option<OpenedFile> {
     let facts = attributes(&format!("/proc/{process}/fd/{fd}"))?;
     let modified = facts.stx_mtime.tv_sec.saturating_mul(1_000_000_000) + i64::from(facts.stx_mtime.tv_nsec);
@@ -91,7 +91,7 @@ pub(crate) fn opened_file(process: Pid, fd: i64) -> Option<OpenedFile> {
     })
 }
 
-/// Whether the program of a process is set-user-ID or set-group-ID for somebody else than `user`.
+/// True when the program of a process is set-group-ID, or set-user-ID for a user other than `user`.
 pub(crate) fn gains_privilege(process: Pid, user: u32) -> bool {
     attributes(&format!("/proc/{process}/exe")).is_some_and(|facts| {
         let mode = u32::from(facts.stx_mode);

@@ -1,13 +1,13 @@
-//! The seccomp filter: which calls stop for the recorder, and which the kernel lets pass at full speed.
+//! The seccomp filter: stops the recorded calls and lets all others pass at full speed.
 //!
-//! The decision falls on the architecture and the number first, and looks at arguments only where it must: for
-//! numbers that need nothing else, the kernel (from 5.11) remembers `allow` in a bitmap and does not even run the
-//! filter. Source: `seccomp(2)`; `kernel/seccomp.c`, `seccomp_cache_prepare_bitmap`.
+//! The filter checks architecture and number first, and arguments only where it must. For numbers that need no
+//! arguments, the kernel (from 5.11) caches `allow` in a bitmap and does not run the filter at all. Source:
+//! `seccomp(2)`; `kernel/seccomp.c`, `seccomp_cache_prepare_bitmap`.
 
 use crate::calls::{CLONE3, native};
 use quell_trace::Call;
 
-/// One instruction of a classic BPF program, as the kernel takes it. Source: `linux/filter.h`, `struct sock_filter`.
+/// One instruction of a classic BPF program in the kernel's layout. Source: `linux/filter.h`, `struct sock_filter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Instruction {
@@ -17,15 +17,15 @@ pub(crate) struct Instruction {
     operand: u32,
 }
 
-/// What a stopped call brings along, to be read with the stop: the call is recorded.
+/// The word of a stop for a call that is recorded. The tracer reads the word with the stop.
 pub(crate) const NATIVE: u16 = 0;
-/// The call is of another architecture's interface: counted, not recorded.
+/// The call belongs to another architecture's interface: counted, not recorded.
 pub(crate) const FOREIGN: u16 = 1;
 
-/// The call asks for the processors of a thread, or sets them: the recorder puts its own changes back first.
+/// The call reads or sets a thread's affinity: the recorder first restores the affinities that it changed.
 pub(crate) const AFFINITY: u16 = 2;
 
-/// The call ends the process with all its threads.
+/// The call ends the process and all its threads.
 pub(crate) const END: u16 = 3;
 
 /// The filter for this machine.
@@ -45,11 +45,11 @@ pub(crate) fn native() -> Vec<Instruction> {
     program
 }
 
-/// What happens to a call with a certain number.
+/// The action for a call with a certain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     Allow,
-    /// Stop for the recorder, with this word.
+    /// Stop for the recorder with this word.
     Stop(u16),
     /// Stop unless the argument has one of these bits.
     StopWithout {
@@ -63,9 +63,9 @@ enum Decision {
     },
 }
 
-/// Memory without a file: not an operation on a file system. Source: `mmap(2)`.
+/// Anonymous memory, which is no operation on a file system. Source: `mmap(2)`.
 const MAP_ANONYMOUS: u32 = 0x20;
-/// The child would escape the recorder. Source: `clone(2)`.
+/// Lets the child escape the recorder. Source: `clone(2)`.
 pub(crate) const CLONE_UNTRACED: u32 = 0x0080_0000;
 
 fn decisions() -> Vec<(u32, Decision)> {
@@ -76,7 +76,7 @@ fn decisions() -> Vec<(u32, Decision)> {
     let mut decisions: Vec<_> =
         native::NUMBERS.iter().map(|&(number, call)| (number, decide(call))).collect();
     decisions.push((native::CLONE, Decision::StopWith { argument: 0, bits: CLONE_UNTRACED }));
-    // Its flags are in memory, where no filter can look.
+    // The flags are in memory, which a filter cannot read.
     decisions.push((CLONE3, Decision::Stop(NATIVE)));
     let affinity = [libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity];
     decisions.extend(affinity.map(|number| (number as u32, Decision::Stop(AFFINITY))));
@@ -85,7 +85,8 @@ fn decisions() -> Vec<(u32, Decision)> {
     decisions
 }
 
-/// Where a decision begins to hold; it holds up to the next. Shape: sorted, the first at 0, neighbours differ.
+/// Decisions by the first number to which they apply; each holds up to the next. Shape: sorted, the first at 0,
+/// neighbours differ.
 type Segments = Vec<(u32, Decision)>;
 
 fn segments(decisions: Vec<(u32, Decision)>) -> Segments {
@@ -138,7 +139,7 @@ fn decide(decision: Decision, program: &mut Vec<Instruction>) {
     }
 }
 
-/// Goes on behind it when one of the bits is set, skips one instruction when none is.
+/// Two instructions: continues behind them when one of the bits is set, and skips one more when none is.
 fn test_bits(argument: u32, bits: u32) -> [Instruction; 2] {
     let low_word = ARGUMENTS + 8 * argument;
     [load(low_word), Instruction { when_false: 1, ..jump(JUMP_IF_BITS, bits) }]

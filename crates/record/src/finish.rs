@@ -1,7 +1,8 @@
-//! What only the recording node can answer, after the command has ended: symbolic links, dynamic sections, striping.
+//! Facts that only the recording node has, collected after the command has ended: symbolic links, dynamic sections,
+//! striping.
 //!
-//! Each path is asked about once. Striping is asked for on Lustre alone, where the client knows it; on others the
-//! question would cost a request for each file.
+//! Each path is looked up once. Striping is read on Lustre alone, where the client knows it; on other file systems the
+//! query would cost a request for each file.
 
 use object::elf::{
     DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag, FileHeader32, FileHeader64,
@@ -20,7 +21,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Asks this node's file systems.
+/// Answers from this node's file systems.
 #[derive(Debug)]
 pub(crate) struct Asker {
     /// Mount points of Lustre.
@@ -29,7 +30,7 @@ pub(crate) struct Asker {
 
 impl Links for Asker {
     fn link(&mut self, path: &[u8]) -> Answer {
-        // Here they would lead to the recorder.
+        // In this process these links would lead to the recorder.
         if path == b"/proc/self" || path == b"/proc/thread-self" {
             return Answer::NoLink;
         }
@@ -60,7 +61,7 @@ impl Finish for Asker {
     }
 }
 
-/// Opens a regular file without waiting for anything.
+/// Opens a regular file without blocking.
 fn open_regular(path: &Path) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
@@ -68,7 +69,7 @@ fn open_regular(path: &Path) -> Option<File> {
     (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| file.into())
 }
 
-/// What a dynamic section says.
+/// The content of a dynamic section.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Dynamic {
     interpreter: Option<String>,
@@ -123,7 +124,7 @@ fn dynamic<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(header: &H, d
     Some(facts)
 }
 
-/// The string table in the file. It is never read as a whole: it may hold megabytes of symbols.
+/// The string table in the file. It is never read as a whole, because it may hold megabytes of symbols.
 #[derive(Clone, Copy, Debug)]
 struct Strings {
     begin: u64,
@@ -131,7 +132,7 @@ struct Strings {
 }
 
 impl Strings {
-    /// The dynamic section gives the table's address in memory.
+    /// Finds the table by its memory address, which the dynamic section gives.
     fn find<P: ProgramHeader<Endian = Endianness>>(
         segments: &[P],
         endian: Endianness,
@@ -153,16 +154,18 @@ impl Strings {
     }
 }
 
-/// A layout names each of its objects: 64 KiB is the kernel's limit on an extended attribute.
+/// The maximum size of a layout, which lists each of its objects: 64 KiB is the kernel's limit on an extended
+/// attribute.
 const LARGEST_LAYOUT: usize = 64 << 10;
 
 /// Source: `lustre/include/uapi/linux/lustre/lustre_user.h`.
 const PLAIN_LAYOUT: [u32; 2] = [0x0bd1_0bd0, 0x0bd3_0bd0];
 const COMPOSITE_LAYOUT: u32 = 0x0bd6_0bd0;
-/// Where a composite layout says where its first component begins: `lcm_entries[0].lcme_offset`.
+/// The offset of the field that gives the first component's position in a composite layout:
+/// `lcm_entries[0].lcme_offset`.
 const FIRST_COMPONENT: usize = 32 + 24;
 
-/// Stripe count and size of a layout; of a composite one those of its first component.
+/// The stripe count and size of a layout; for a composite layout those of its first component.
 fn stripe(layout: &[u8]) -> Option<(u32, u64)> {
     let word =
         |at: usize| -> Option<u32> { Some(u32::from_le_bytes(layout.get(at..at + 4)?.try_into().ok()?)) };

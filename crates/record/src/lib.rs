@@ -4,8 +4,8 @@
 //! record() -> command (PATH) -> engine (ptrace + seccomp) -> recorder -> quell_trace::Writer -> NAME.qtrace
 //! ```
 //!
-//! The command behaves as without quell: its status, output, signals, terminal and descriptors are its own. What
-//! cannot be recorded is counted and said in the trace. Kernel work is in the `sys` module, with all unsafe code.
+//! The command behaves as without quell: its status, output, signals, terminal and descriptors are its own. Calls that
+//! cannot be recorded are counted, and the trace says so. The `sys` module holds all unsafe code.
 
 mod calls;
 mod command;
@@ -38,44 +38,45 @@ use std::time::Instant;
 use sys::signals::Disposition;
 use sys::spawn::Program;
 
-/// What to record, and where to.
+/// The command to record and the place of its trace.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The command and its arguments. Shape: at least one.
     pub command: Vec<OsString>,
-    /// The environment that the command gets. Its `PATH` is where the command is looked for.
+    /// The environment of the command. Its `PATH` is used to find the command.
     pub environment: Vec<(OsString, OsString)>,
-    /// The trace to make. It must not exist; its parent must.
+    /// The trace to write. It must not exist; its parent must.
     pub directory: PathBuf,
-    /// What is known of the run beforehand. `completeness` is partial, `recorder.engine` is [`ENGINE`].
+    /// Facts about the run that are known beforehand. `completeness` is partial, `recorder.engine` is [`ENGINE`].
     pub header: Header,
 }
 
 /// The name of the engine that [`record`] uses.
 pub const ENGINE: &str = "ptrace";
 
-/// A command that was recorded.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Recorded {
-    /// How the command ended.
+    /// The end of the command.
     pub exit: Exit,
-    /// The trace's header as it was written.
+    /// The trace's header as written.
     pub header: Header,
-    /// Why the trace is not whole, if it is not. The command ran to its end nevertheless.
+    /// The error that left the trace incomplete, if any. The command ran to its end nevertheless.
     pub problem: Option<TraceError>,
 }
 
 /// Runs a command until it and all its descendants have ended, and writes a trace of their calls.
 ///
-/// Standard streams, working directory, signals and terminal of the command are those of this process. Signals that
-/// end a program are sent on to the command meanwhile.
+/// The command uses the standard streams, working directory, signals and terminal of this process. Signals that would
+/// end this process are forwarded to the command.
 ///
 /// # Errors
-/// [`RecordError`]: the command has not run, and no trace is left behind.
+/// [`RecordError`]; the command has not run, and no trace is left behind.
 pub fn record(request: &Recording) -> Result<Recorded, RecordError> {
     let program = program(request)?;
     let engine = Ptrace::attach(&program)?;
-    // The command's process is made: of us alone a limit on file sizes is now an error like a full disk, not the end.
+    // The command's process exists already, so this affects the recorder alone: exceeding a file-size limit becomes an
+    // error like a full disk instead of ending the recorder.
     let _no_signal = Disposition::ignored(SIGXFSZ);
     let writer = Writer::create(&request.directory, request.header.clone())?;
     let mut recorder = Recorder::new(writer, request.header.user);
@@ -100,7 +101,7 @@ fn finish(recorder: Recorder, request: &Recording, exit: Exit, took: Nanos) -> R
 
 /// Removes the trace of a command that never ran.
 fn remove(directory: &Path) {
-    // It was made a moment ago and holds nothing; if it cannot be removed, it reads as a partial trace of no events.
+    // The trace is new and empty. If it cannot be removed, it reads as a partial trace without events.
     _ = std::fs::remove_dir_all(directory);
 }
 

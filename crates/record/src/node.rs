@@ -1,19 +1,19 @@
-//! What this node can add to a trace that was made elsewhere or by other means: its mounts, links and libraries.
+//! Adds this node's mounts, links and libraries to a trace that was made elsewhere or by other means.
 
 use crate::facts;
 use crate::finish::Asker;
 use quell_trace::Mount;
 use quell_trace::writer::Finish;
 
-/// The mounts that a table in the form of `/proc/PID/mountinfo` lists, as of one namespace. Shape: in its order; lines of
-/// another form are left out. Source: `proc_pid_mountinfo(5)`.
+/// The mounts in a table in the form of `/proc/PID/mountinfo`, as of one namespace. Shape: in its order; malformed
+/// lines are skipped. Source: `proc_pid_mountinfo(5)`.
 pub fn mounts(mountinfo: &[u8]) -> Vec<Mount> {
-    // The table does not tell its namespace's number. There is only one in the trace.
+    // The table does not contain its namespace's number, and the trace has only one namespace.
     const NAMESPACE: u64 = 0;
     facts::mounts_of(mountinfo, NAMESPACE)
 }
 
-/// Asks the file systems of this node for links, libraries and striping, as a recording does at its end.
+/// Reads links, libraries and striping from the file systems of this node, as a recording does at its end.
 pub fn asker(mounts: &[Mount]) -> impl Finish + use<> {
     let striped = mounts.iter().filter(|mount| mount.kind == "lustre");
     Asker { striped: striped.map(|mount| mount.mount_point.clone()).collect() }

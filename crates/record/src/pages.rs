@@ -1,27 +1,27 @@
-//! Which parts of mapped files a process has touched, as `/proc/PID/maps` and `/proc/PID/pagemap` show it.
+//! Finds the parts of mapped files that a process has touched, from `/proc/PID/maps` and `/proc/PID/pagemap`.
 //!
-//! Names come from the kernel's memory and pages from its page tables: no file system is asked anything. What is no file
-//! that an image could hold (devices, deleted files, memory files) is left out.
+//! Names come from the kernel's memory and pages from its page tables: no request reaches a file system. Files that an
+//! image could not hold (devices, deleted files, memory files) are left out.
 
 use crate::sys::pagemap::{Addresses, PageMap, Way};
 use quell_trace::{Extent, Pid};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Parts of a file. Shape: in no order, and they may overlap.
+/// Parts of a file. Shape: unordered, may overlap.
 pub(crate) type Parts = (Vec<u8>, Vec<Extent>);
 
 /// A mapped piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mapping<'a> {
     addresses: Addresses,
-    /// Where the piece begins in the file. Unit: bytes.
+    /// The offset of the piece in the file. Unit: bytes.
     offset: u64,
-    /// As the table has it.
+    /// The name, escaped as in the table.
     name: &'a [u8],
 }
 
-/// Looks at processes. This runs for every process, so its memory is kept.
+/// Inspects processes. This runs for every process, so its buffers are reused.
 #[derive(Debug)]
 pub(crate) struct Looker {
     table: Vec<u8>,
@@ -33,13 +33,13 @@ impl Looker {
         Self { table: vec![0; FIRST_TABLE], way: Way::Scan }
     }
 
-    /// What the process of a stopped thread touched, sorted by path; `None` when it cannot be told.
+    /// The parts that the process of a stopped thread touched, sorted by path; `None` when they cannot be read.
     pub(crate) fn touched(&mut self, thread: Pid) -> Option<Vec<Parts>> {
         let length = self.read_table(thread).ok()?;
         look(thread, &self.table[..length], &mut self.way)
     }
 
-    /// Reads the table of a process's mappings; its length. The kernel gives less at once than is asked for.
+    /// Reads the table of a process's mappings and returns its length. A read returns less than the size of the buffer.
     fn read_table(&mut self, thread: Pid) -> io::Result<usize> {
         let mut file = File::open(format!("/proc/{thread}/maps"))?;
         let mut length = 0;
@@ -55,9 +55,9 @@ impl Looker {
     }
 }
 
-/// Bytes of a table that most processes do not exceed.
+/// The initial buffer size, which most tables do not exceed. Unit: bytes.
 const FIRST_TABLE: usize = 1 << 15;
-/// What the kernel gives at once.
+/// The maximum that the kernel returns per read. Unit: bytes.
 const PIECE: usize = 4096;
 
 fn look(thread: Pid, table: &[u8], way: &mut Way) -> Option<Vec<Parts>> {
@@ -70,20 +70,21 @@ fn look(thread: Pid, table: &[u8], way: &mut Way) -> Option<Vec<Parts>> {
         let mut rest = run;
         pages.present(&all, |present| add(&mut touched, &mut rest, &present)).ok()?;
     }
-    // Where a file lies in memory is chance: their order must not be.
+    // The addresses of mappings are random, so the result must be sorted.
     touched.sort();
     let is_whole = pages.is_alive(first.addresses.start);
     is_whole.then(|| touched.into_iter().map(|(name, extents)| (path(name), extents)).collect())
 }
 
-/// Between two mappings it costs less to look at so many bytes of others than to ask twice.
+/// The maximum gap between two mappings that one query spans: scanning it costs less than a second query.
 const SMALL_GAP: u64 = 64 * 4096;
 
-/// Parts of a file, by the name in the table. The pieces of a file mostly follow each other; where they do not, the file
-/// is there twice.
+/// Parts of a file, by the name in the table. Pieces of a file are mostly adjacent; where they are not, the file
+/// appears several times.
 type Named<'a> = Vec<(&'a [u8], Vec<Extent>)>;
 
-/// Adds what is present of the mappings. `mappings` and what is present ascend together: those behind are dropped.
+/// Adds the present pages of the mappings. `mappings` and `present` ascend together, and mappings below `present` are
+/// dropped.
 fn add<'a>(touched: &mut Named<'a>, mappings: &mut &[Mapping<'a>], present: &Addresses) {
     while let Some((mapping, later)) = mappings.split_first() {
         let begin = present.start.max(mapping.addresses.start);
@@ -103,7 +104,7 @@ fn add<'a>(touched: &mut Named<'a>, mappings: &mut &[Mapping<'a>], present: &Add
     }
 }
 
-/// The mapped pieces of files. Shape: ascending by address, apart from each other; of lines that are not so, none.
+/// The mapped pieces of files. Shape: ascending by address, without overlap; lines out of order are skipped.
 fn mappings(table: &[u8]) -> Vec<Mapping<'_>> {
     let mut mappings: Vec<Mapping<'_>> = Vec::new();
     for mapping in table.split(|&byte| byte == b'\n').filter_map(mapping) {
@@ -134,13 +135,13 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 { None } else { text.iter().try_fold(0, digit) }
 }
 
-/// Whether a name is one of a file that an image could hold.
+/// True for the name of a file that an image could hold.
 fn is_file(name: &[u8]) -> bool {
     let is_device = name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/");
     !is_device && !name.ends_with(b" (deleted)")
 }
 
-/// The path of a file, from a name in which only line ends are escaped.
+/// The path of a file, from a name in which only newlines are escaped.
 fn path(name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -227,7 +228,7 @@ mod tests {
     fn this_process_touched_its_program_and_both_ways_say_so() {
         let me = Pid(std::process::id() as i32);
         let program = std::env::current_exe().unwrap().into_os_string().into_encoded_bytes();
-        // Other tests run meanwhile: what the one way saw, the other sees too, and perhaps more.
+        // Other tests run in parallel: each method sees at least the pages that an earlier one saw.
         let looks = [Way::Scan, Way::Words, Way::Scan].map(|way| {
             let mut looker = Looker { table: vec![0; 1], way };
             let parts = looker.touched(me).unwrap().into_iter().filter(|(path, _)| *path == program);

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A table by process or thread number.
 pub(crate) type PidMap<Value> = HashMap<Pid, Value, BuildHasherDefault<PidHasher>>;
 
-/// Numbers of processes are small, dense, and chosen by the kernel: one multiplication spreads them well enough.
+/// Process numbers are small, dense, and chosen by the kernel: one multiplication spreads them well enough.
 #[derive(Debug, Default)]
 pub(crate) struct PidHasher(u64);
 

@@ -1,5 +1,4 @@
-//! Makes a trace of what an engine observes: gives processes, threads and paths their numbers, and collects the
-//! context.
+//! Makes a trace of an engine's observations: numbers processes, threads and paths, and collects the context.
 
 use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, ObservedCall, Observer};
 use crate::facts;
@@ -13,7 +12,7 @@ use quell_trace::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Writes observations. Once something cannot be written, nothing more is, and calls are counted as lost: the command
+/// Writes observations. After the first write error it writes nothing more and counts calls as lost, and the command
 /// runs on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -27,7 +26,7 @@ pub(crate) struct Recorder {
     mount_count: usize,
     /// The mount namespace of each living process.
     namespaces: HashMap<ProcessId, u64>,
-    /// Living processes of whose memory something was not seen.
+    /// Living processes whose touched memory was not seen completely.
     unseen: HashSet<ProcessId>,
     looker: Looker,
     user: u32,
@@ -41,18 +40,18 @@ pub(crate) struct Recorder {
 struct Known {
     process: ProcessId,
     thread: ThreadId,
-    /// It is the first of its process, whose number it has.
+    /// True for the first thread of a process, which has the process's number.
     is_first: bool,
 }
 
-/// A file whose identity was noted: a path may lead to several, as seen from several directories.
+/// A file whose identity was noted. One path may name several files, because relative paths depend on the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Opened {
     Absolute(PathId),
     Relative(PathId, u64, u64),
 }
 
-/// What is left when the command has ended.
+/// The state left when the command has ended.
 #[derive(Debug)]
 pub(crate) struct Remains {
     pub(crate) writer: Writer,
@@ -60,11 +59,11 @@ pub(crate) struct Remains {
     /// Shape: sorted, one sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) problem: Option<TraceError>,
-    /// Mount points of Lustre, whose files tell their striping.
+    /// Mount points of Lustre, on which files have a striping to read.
     pub(crate) striped: Vec<String>,
 }
 
-/// A mount of a trace has a number of 16 bits.
+/// The limit on mounts: a mount's number in a trace has 16 bits.
 const MOST_MOUNTS: usize = u16::MAX as usize;
 
 impl Recorder {
@@ -102,7 +101,7 @@ impl Recorder {
         *self.lost.entry(loss).or_default() += 1;
     }
 
-    /// Does one piece of writing; the first that fails is the last.
+    /// Performs one write. After the first error it does nothing.
     fn write<T>(&mut self, write: impl FnOnce(&mut Writer) -> Result<T, TraceError>) -> Option<T> {
         if self.problem.is_some() {
             return None;
@@ -145,7 +144,7 @@ impl Recorder {
         }
     }
 
-    /// The command's first program runs: from here on everything is recorded.
+    /// The command's first program runs. From here on everything is recorded.
     fn begin(&mut self, birth: Birth) {
         let pid = birth.thread;
         let Some(process) = self.new_process(birth, None) else { return };
@@ -184,7 +183,7 @@ impl Recorder {
         }
     }
 
-    /// What a successful call makes worth asking.
+    /// Updates the context after a successful call.
     fn after(&mut self, observed: &ObservedCall<'_>, known: Known, path: Option<PathId>) {
         let Outcome::Success(value) = observed.outcome else { return };
         let flags = observed.arguments.flags;
@@ -248,7 +247,7 @@ impl Recorder {
         }
     }
 
-    /// Writes which parts of files a process has touched, while its memory still shows it.
+    /// Writes the touched parts of files while a process's memory still exists.
     fn leaving(&mut self, pid: Pid, reason: Leave) {
         let Some(&Known { process, .. }) = self.threads.get(&pid) else { return };
         let Some(parts) = self.looker.touched(pid) else {
@@ -265,7 +264,7 @@ impl Recorder {
         });
     }
 
-    /// Writes which namespace a process sees, if that changed, and the mounts that were not known in it.
+    /// Writes the namespace of a process if it changed, and the mounts in it that were unknown.
     fn look_at_mounts(&mut self, pid: Pid, process: ProcessId, at: Nanos) {
         let Some(namespace) = facts::mount_namespace(pid) else { return };
         if self.namespaces.insert(process, namespace) != Some(namespace) {
@@ -287,7 +286,7 @@ impl Recorder {
         }
     }
 
-    /// autofs and CVMFS mount on demand, without a call of the command.
+    /// Adds mounts that autofs and CVMFS made on demand, without a call of the command.
     fn mounts_that_came_by_themselves(&mut self) {
         let me = Pid(std::process::id() as i32);
         if let Some(namespace) = facts::mount_namespace(me).filter(|seen| self.mounts.contains_key(seen)) {
@@ -310,7 +309,7 @@ impl Observer for Recorder {
     }
 }
 
-/// Appends a call; the number of its path.
+/// Appends a call and returns the number of its path.
 fn event(
     writer: &mut Writer,
     observed: &ObservedCall<'_>,

@@ -1,5 +1,5 @@
-//! The command behaves as without quell: status, output, signals, descriptors, terminal; and what happens when it
-//! cannot be started.
+//! The command behaves as without quell: status, output, signals, descriptors, terminal. A command that cannot be
+//! started is reported.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -50,7 +50,7 @@ fn privileged_status_and_output_are_the_command_s() {
     }
 }
 
-/// What a process was given, as the kernel tells it: signals, descriptors, limits, session.
+/// The inherited state of a process as the kernel shows it: signals, descriptors, limits, session.
 const GIVEN: &str = "grep -E '^(SigBlk|SigIgn|SigCgt|Groups|Umask)' /proc/self/status; \
                      ls /proc/self/fd; ulimit -a; nice; cut -d' ' -f5-8 /proc/$$/stat; pwd";
 
@@ -60,7 +60,7 @@ fn privileged_signals_and_descriptors_are_inherited_unchanged() {
         return;
     }
     let folder = support::place::directory("quell-record-");
-    // The test program itself ignores SIGPIPE; `env` gives the command the default, and then again ignores it.
+    // The test program itself ignores SIGPIPE; `env` gives the command the default, then the ignored signal again.
     for before in [&["env", "--default-signal=PIPE"][..], &["env", "--ignore-signal=PIPE,HUP,USR1"]] {
         for (index, redirection) in ["", "<&-", ">/dev/null 3<&0 7</etc/hostname", "2>&-"].iter().enumerate()
         {
@@ -76,7 +76,7 @@ fn privileged_signals_and_descriptors_are_inherited_unchanged() {
             let recorder = recorder();
             let words = [recorder.to_str().unwrap(), trace.to_str().unwrap(), "sh", "-c", GIVEN];
             let recorded = run(&words, &outer);
-            // Process group and session differ from run to run; whether there is a terminal does not.
+            // Process group and session differ from run to run; the presence of a terminal does not.
             let comparable = |text: &str| {
                 text.lines()
                     .filter(|line| line.split(' ').count() != 4)
@@ -154,7 +154,7 @@ fn wait_until_ready(output: &mut impl BufRead) {
     }
 }
 
-/// Starts the fixture that counts signals, does something to it, and gives what it counted.
+/// Starts the fixture that counts signals, runs `to_whom` on it, and returns the counts.
 fn counted(to_whom: impl Fn(&Child)) -> String {
     let folder = support::place::directory("quell-record-");
     let program = fixture("signals");
@@ -212,7 +212,7 @@ fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_tra
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(lines.next().is_none(), "nobody holds the pipe any more");
+    assert!(lines.next().is_none(), "no process holds the pipe any more");
     assert!(!Path::new(&format!("/proc/{command}/root")).exists(), "the command has ended");
     let recording = Recording::open(&trace).unwrap();
     assert_eq!(recording.header.completeness, Completeness::Partial);
@@ -341,7 +341,7 @@ fn privileged_a_command_inside_a_recording_cannot_be_recorded_again() {
     assert!(!inner.exists());
 }
 
-/// Stops often enough to be kept on one processor, then asks where it, a thread and a child may run.
+/// Stops often enough to be kept on one processor, then reads its own affinity and those of a thread and a child.
 const PROCESSORS: &str = "\
 import os, subprocess, sys, threading, time
 def storm():

@@ -1,4 +1,4 @@
-//! What a recording holds beside the calls: processes, threads, programs, files, mounts, and what was lost.
+//! The context of a recording: processes, threads, programs, files, mounts, and losses.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -268,7 +268,7 @@ fn privileged_a_stopped_job_stops_as_one_and_goes_on() {
     if !may_trace() {
         return;
     }
-    // A shell with job control on a terminal: the command stops itself as the key would stop it.
+    // A shell with job control on a terminal: the command stops itself as the terminal's key would stop it.
     let folder = support::place::directory("quell-record-");
     let program = fixture("signals");
     let recorder = support::recorder();

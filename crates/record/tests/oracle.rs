@@ -7,7 +7,7 @@ mod support;
 use support::tree::{Seeds, assert_same_effects};
 use support::{Stage, Threads, assert_same, counts, may_trace, sequences};
 
-/// Fixtures whose every thread does the same in every run.
+/// Fixtures whose threads behave the same in every run.
 const DETERMINISTIC: &[&str] = &[
     "bad_paths",
     "daemon",
@@ -42,7 +42,8 @@ fn compare(what: &str, stage: &Stage) {
     assert_eq!(ours.values().map(Vec::len).sum::<usize>() as u64, recorded.recording.header.recorder.events);
 }
 
-/// The fixtures do to descriptors what no path tells; `context.rs` says what the recorder makes of that.
+/// Drops the files of descriptors, which the fixtures change in ways that no path shows. `context.rs` tests the
+/// recorder's view of that.
 fn without_files(mut threads: Threads) -> Threads {
     threads.values_mut().flatten().for_each(|seen| seen.file = None);
     threads
@@ -73,7 +74,7 @@ fn privileged_a_shell_pipeline_equals_strace() {
     compare("pipeline", &Stage::new(&["/bin/sh", "-c", script]));
 }
 
-/// Threads interleave differently in each run, and wake each other as it happens; what they do to names and files is the same.
+/// Threads interleave and wake each other differently in each run. Their effects on names and files are the same.
 fn compare_effects(what: &str, stage: &Stage) {
     let runs = [0; 2].map(|_| Seeds::of_log(stage.strace_log()).effects());
     assert_same_effects(what, &Seeds::of_run(&stage.record()).effects(), &runs);

@@ -1,9 +1,8 @@
-//! The recorder against strace on programs that people run: for each process what it called, in which order, with
-//! which paths and errors.
+//! Compares the recorder with strace on common programs: for each process its calls, in order, with paths and errors.
 //!
-//! Every program runs twice under strace, so that what differs between runs is not taken for a mistake of the recorder. Processes are
-//! compared call by call; those that wait for others, in threads or processes, by what they did to names and files: how
-//! often they wake each other is decided anew in each run.
+//! Every program runs twice under strace, so that differences between runs do not count as errors of the recorder.
+//! Processes are compared call by call. Those that wait for others, in threads or processes, are compared by their
+//! effects on names and files, because the number of wake-ups differs in each run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -16,11 +15,11 @@ use support::{Stage, may_trace};
 
 const RUNS: usize = 2;
 
-/// What is expected of a program beside equality.
+/// Expected differences of a program.
 #[derive(Default)]
 struct Expected {
     chances: &'static [Chance],
-    /// Programs that wake each other, or their own threads, as it happens.
+    /// Programs that wake each other or their own threads at varying times.
     waking: &'static [&'static str],
 }
 
@@ -40,7 +39,7 @@ fn compare(what: &str, stage: &Stage, expected: &Expected) {
     assert_same_tree(what, &ours, &runs, expected.waking);
 }
 
-/// Whether a program is installed; says it when not.
+/// True when a program is installed; prints the skip otherwise.
 #[allow(clippy::print_stdout, reason = "a test says why it skips")]
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
@@ -63,7 +62,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A file that was there long before any index of it, so that git need not look into it.
+/// Writes a file much older than any index of it, so that git need not read it.
 fn write_old(path: &Path, text: &str) {
     write(path, text);
     let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
@@ -107,7 +106,7 @@ fn privileged_git_status_equals_strace() {
 
 #[test]
 fn privileged_git_status_with_threads_equals_strace() {
-    // From 1000 files on git looks at the files in threads, 500 each.
+    // From 1000 files on git reads the files in threads, 500 each.
     if has("git") {
         let stage = git(&["status", "--short"]).prepared(|directory| repository(directory, 1100));
         compare("git status in threads", &stage, &Expected::default());
@@ -138,7 +137,7 @@ fn privileged_gcc_that_compiles_and_links_equals_strace() {
     }
 }
 
-/// One child at a time has make's standard input, the others are given another.
+/// One child at a time has make's standard input; the others get another one.
 const MAKE: &[Chance] = &[GCC[0], GCC[1], Chance::First { program: "/gcc", call: "dup2" }];
 
 #[test]
@@ -156,7 +155,7 @@ fn privileged_each_process_of_a_parallel_make_equals_strace() {
         write(&directory.join("Makefile"), &rules);
     });
     if has("make") && has("gcc") {
-        // make takes tokens from its children as they come.
+        // make takes tokens from its children in any order.
         compare("make", &stage, &Expected { chances: MAKE, waking: &["make"] });
     }
 }
@@ -193,7 +192,7 @@ fn privileged_node_does_to_files_what_strace_sees() {
         Promise.all([...Array(20).keys()].map(n => fs.promises.writeFile("out" + n, "x"))).then(() =>
             console.log(require("child_process").execFileSync("/bin/ls", { encoding: "utf8" }).length));
     "#;
-    // Where its code lands at random decides whether it maps its own file once more.
+    // The random address of its code decides whether it maps its own file once more.
     let stage = Stage::new(&["setarch", "-R", "node", "-e", script]).prepared(|directory| {
         source_files(&directory.join("tree"), 40);
         write(&directory.join("local.js"), "require('./other')");
@@ -204,7 +203,8 @@ fn privileged_node_does_to_files_what_strace_sees() {
     }
 }
 
-/// What Java names after its process; files in `/tmp/hsperfdata_*` it opens by number from that directory.
+/// Names that Java derives from its process number. It opens files in `/tmp/hsperfdata_*` by number from that
+/// directory.
 const JAVA: &[Chance] = &[
     Chance::Number { before: "" },
     Chance::Number { before: "/tmp/.java_pid" },
@@ -215,7 +215,7 @@ const JAVA: &[Chance] = &[
 
 #[test]
 fn privileged_java_does_to_files_what_strace_sees() {
-    // Without the switch it asks for the limits of its control group again whenever 20 ms have passed.
+    // Without the switch it reads the limits of its control group again whenever 20 ms have passed.
     let stage = Stage::new(&["java", "-XX:-UseContainerSupport", "-cp", "classes", "Work"]).prepared(|directory| {
         write(&directory.join("Work.java"), r#"
             import java.nio.file.*; import java.util.*; import java.util.stream.*;
@@ -223,7 +223,7 @@ fn privileged_java_does_to_files_what_strace_sees() {
                 public static void main(String[] words) throws Exception {
                     try { Class.forName("not.There"); } catch (ClassNotFoundException expected) {}
                     try (Stream<Path> files = Files.walk(Path.of("tree"))) { System.out.println(files.count()); }
-                    // What loads classes is done once here: else one of the threads does it, whichever is first.
+                    // Loads classes once here; otherwise the first of several threads would load them.
                     Files.writeString(Path.of("first"), "x");
                     Files.exists(Path.of("absent"));
                     List<Thread> threads = new ArrayList<>();
@@ -253,7 +253,7 @@ fn privileged_python_equals_strace() {
     compare("python", &Stage::new(&["/usr/bin/python3", "-c", modules]), &Expected::default());
 }
 
-/// A Python with numpy; one is made for all runs, in the target directory.
+/// A Python with numpy, created once for all runs in the target directory.
 #[allow(clippy::print_stdout, reason = "a test says why it skips")]
 fn python_with_numpy() -> Option<String> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv-numpy");

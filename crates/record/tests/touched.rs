@@ -1,4 +1,4 @@
-//! Which parts of mapped files a recording says were touched, in every way in which a process can end.
+//! The touched parts of mapped files in a recording, for every way in which a process can end.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::{Run, Stage, fixture, may_trace};
 
-/// What the fixture maps of each file.
+/// The size of each file that the fixture maps.
 const SIZE: u64 = 10 << 20;
 
 fn page_size() -> u64 {
@@ -20,7 +20,7 @@ fn page_size() -> u64 {
 fn stage(how: &str) -> Stage {
     let prepare = |work: &Path| {
         for name in ["data", "gone", "li\nne \\040.so"] {
-            // Of a hole the kernel has no page at hand that it could map beside one that is touched.
+            // A hole has no cached pages that the kernel could map beside a touched one.
             std::fs::File::create(work.join(name)).unwrap().set_len(SIZE).unwrap();
         }
     };
@@ -51,13 +51,13 @@ fn privileged_pages_that_were_touched_are_known_however_the_process_ends() {
         ("executes", status(0), &[&executes]),
         ("leader", status(0), &[&[(20, 2)]]),
         ("many", status(6), &[&[(23, 1)]]),
-        // Some thread is always in a call, at which the recorder has stopped it.
+        // One thread is always in a call, at which the recorder has stopped it.
         ("busy", status(0), &[&[(24, 1)]]),
         ("busy", status(0), &[&[(24, 1)]]),
         ("killed", Exit::Signal(9), &[&[(22, 1)]]),
-        // A child has the changed pages of its parent.
+        // A child inherits the changed pages of its parent.
         ("forks", status(0), &[&[(30, 1), (32, 1)], &[(30, 2)]]),
-        // A child that borrows memory leaves what it touched to its parent.
+        // A child that borrows memory leaves the pages that it touched to its parent.
         ("vforks", status(0), &[&[(40, 2)], &changes]),
     ] {
         let stage = stage(how);
@@ -104,7 +104,7 @@ fn privileged_programs_and_libraries_are_among_the_files() {
     }
     let page = page_size();
     assert!(rows.iter().all(|row| row.size % page == 0 && row.offset % page == 0));
-    // The file systems of the kernel have nothing that could be packed.
+    // Files of the kernel's own file systems cannot be packed.
     assert!(names(0).iter().all(|name| name.starts_with('/') && !name.starts_with("/proc/")));
 }
 

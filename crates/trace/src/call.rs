@@ -1,17 +1,17 @@
-//! The system calls that quell records, under the kernel's names, and what each is to a file system.
+//! The system calls that quell records, under the kernel's names, each with its class of file-system request.
 //!
-//! One table declares them: the enum, the names in the trace, and the classes come from it, so they cannot drift
-//! apart. The recorder's filter and argument table are checked against it by tests there.
+//! One table declares the enum, the names in the trace and the classes, so that they cannot drift apart. Tests of the
+//! recorder check its filter and argument table against it.
 
-/// What a call asks of a file system.
+/// The class of a call: its request to a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Opens or creates a file by name.
     Open,
-    /// Asks for attributes, by name or by descriptor.
+    /// Reads attributes, by name or by descriptor.
     Stat,
-    /// Asks for permission by name.
+    /// Checks permissions by name.
     Access,
     /// Reads the target of a symbolic link.
     ReadLink,
@@ -19,7 +19,7 @@ pub enum Class {
     List,
     /// Reads extended attributes.
     Xattr,
-    /// Asks for the state of a file system.
+    /// Reads the state of a file system.
     StatFs,
     /// Changes names or attributes.
     Change,
@@ -43,12 +43,12 @@ pub enum Class {
     Descriptor,
     /// Changes mounts or namespaces.
     Mount,
-    /// Watches files, or asynchronous input and output whose operations are not seen.
+    /// Watches files, or submits asynchronous input and output whose operations are not recorded.
     Watch,
 }
 
 impl Class {
-    /// Its name in the trace and in reports.
+    /// The name of the class in the trace and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -73,8 +73,7 @@ impl Class {
         }
     }
 
-    /// Whether a call of this class is a metadata operation: on names or attributes, so that a metadata server
-    /// may have to answer it.
+    /// True for metadata operations: calls on names or attributes, which a metadata server may have to answer.
     pub fn is_metadata(self) -> bool {
         use Class::{Access, Change, Directory, Exec, List, Open, ReadLink, Stat, StatFs, Xattr};
         matches!(self, Open | Stat | Access | ReadLink | List | Xattr | StatFs | Change | Exec | Directory)
@@ -98,7 +97,7 @@ macro_rules! calls {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What the call asks of a file system.
+            /// The class of the call.
             pub const fn class(self) -> Class {
                 match self { $(Self::$variant => Class::$class,)* }
             }
@@ -234,7 +233,7 @@ calls! {
 }
 
 impl Call {
-    /// The call of this name, if quell records it.
+    /// The recorded call of this name; `None` if quell does not record it.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|call| call.name() == name)
     }

@@ -1,4 +1,5 @@
-//! What later stages would otherwise have to guess: mounts, links, libraries, search variables, file identities.
+//! The context of a recording, which later stages could only guess: mounts, links, libraries, search variables, file
+//! identities.
 
 use crate::{Execution, Nanos, PathId, Process, ProcessId, Thread};
 use serde::{Deserialize, Serialize};
@@ -8,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct MountId(pub u16);
 
-/// Who answers operations on a file system.
+/// The server that answers operations on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServedBy {
     /// A server that other nodes share.
     Network,
-    /// An image that quell mounted, or extracted into memory.
+    /// An image that quell mounted or extracted into memory.
     Quell,
     /// This node alone.
     Local,
 }
 
 impl ServedBy {
-    /// Judges a file system by its type as `/proc/self/mountinfo` names it. An unknown type counts as local: it is
-    /// then never frozen unasked.
+    /// Classifies a file system by its type in `/proc/self/mountinfo`. An unknown type counts as local, so that it is
+    /// never frozen by default.
     pub fn of_type(kind: &str) -> Self {
         match kind {
             "fuse.quell" | EXTRACTION => Self::Quell,
@@ -41,7 +42,7 @@ impl ServedBy {
     }
 }
 
-/// What an extracted image is called among types of file systems.
+/// The file-system type reported for an extracted image.
 const EXTRACTION: &str = "tmpfs.quell";
 
 /// File-system types whose metadata another machine serves. Not part of the format: the trace keeps the type.
@@ -93,13 +94,13 @@ const NETWORK_TYPES: &[&str] = &[
 pub struct Mount {
     /// The mount namespace, by its inode number.
     pub namespace: u64,
-    /// Where it is mounted; escaped if not text.
+    /// The mount point; escaped if not text.
     pub mount_point: String,
     /// The subtree of the file system that is mounted.
     pub root: String,
     /// The file-system type.
     pub kind: String,
-    /// What is mounted: a device, a server's export.
+    /// The mounted source: a device or a server's export.
     pub source: String,
     /// The device number, as `st_dev` gives it.
     pub device: u64,
@@ -108,13 +109,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Who answers operations on it.
+    /// The server that answers operations on this mount.
     pub fn served_by(&self) -> ServedBy {
         ServedBy::of_type(self.file_system_type())
     }
 
-    /// The type by which it is judged: that of mountinfo, but for an image that was extracted into memory, whose type is only
-    /// `tmpfs`. Its source tells: `quell-IMAGE-JOB`, both as numbers.
+    /// The effective file-system type: the type in mountinfo, except for an image extracted into memory. Its type is
+    /// `tmpfs`, and its source `quell-IMAGE-JOB`, both as numbers, identifies it.
     pub fn file_system_type(&self) -> &str {
         let mut parts = self.source.split('-');
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -123,23 +124,23 @@ impl Mount {
     }
 }
 
-/// Which mount namespace a process saw, and since when.
+/// A mount namespace that a process entered, and the time at which it did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceChange {
-    /// The process; its later children inherit.
+    /// The process; its later children inherit the namespace.
     pub process: ProcessId,
-    /// Since when.
+    /// The time of the change.
     pub at: Nanos,
     /// The mount namespace, by its inode number.
     pub namespace: u64,
 }
 
-/// A symbolic link met on the way of a recorded path.
+/// A symbolic link on a recorded path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolicLink {
-    /// Where the link lies: absolute, its directory free of links.
+    /// The path of the link: absolute, its directory free of links.
     pub path: PathId,
-    /// What it holds, as `readlink(2)` gives it; escaped if not text.
+    /// The target, as `readlink(2)` gives it; escaped if not text.
     pub target: String,
 }
 
@@ -160,7 +161,7 @@ pub struct FileIdentity {
     pub modified: i64,
 }
 
-/// How a loaded program or library asks for others. Source: `elf(5)`, `ld.so(8)`.
+/// The dependencies of a loaded program or library. Source: `elf(5)`, `ld.so(8)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElfFile {
     /// The file, resolved.
@@ -177,7 +178,7 @@ pub struct ElfFile {
     pub runpath: Option<String>,
 }
 
-/// A variable that steers a search, as a program was started with it.
+/// A variable that controls a search, as set when a program started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     /// Index into [`Context::executions`].
@@ -188,18 +189,18 @@ pub struct Variable {
     pub value: String,
 }
 
-/// How a file is spread over the servers of its file system, where that tells.
+/// The striping of a file over the servers of its file system, where known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stripe {
     /// The file, resolved.
     pub path: PathId,
-    /// Over how many object storage targets.
+    /// The number of object storage targets.
     pub count: u32,
-    /// Unit: bytes.
+    /// The stripe size. Unit: bytes.
     pub size: u64,
 }
 
-/// A descriptor that the command was started with.
+/// A descriptor that the command inherited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InheritedFd {
     /// Its number.
@@ -208,7 +209,7 @@ pub struct InheritedFd {
     pub path: Option<PathId>,
 }
 
-/// Everything about a recording beside its events.
+/// Everything about a recording except its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// Shape: indexed by [`crate::ProcessId`]; the command itself first.
@@ -221,9 +222,9 @@ pub struct Context {
     pub mounts: Vec<Mount>,
     /// Shape: sorted by time; the command's own namespace first.
     pub namespaces: Vec<NamespaceChange>,
-    /// Where the command was started.
+    /// The directory in which the command was started.
     pub working_directory: Option<PathId>,
-    /// Descriptors the command was started with.
+    /// Descriptors that the command inherited.
     pub inherited: Vec<InheritedFd>,
     /// Shape: one a link.
     pub links: Vec<SymbolicLink>,
@@ -237,7 +238,7 @@ pub struct Context {
     pub stripes: Vec<Stripe>,
 }
 
-/// Variables that steer a search and are kept in a trace; never the whole environment. Not part of the format.
+/// Search variables that are kept in a trace; the whole environment never is. Not part of the format.
 pub const SEARCH_VARIABLES: &[&str] = &[
     "PATH",
     "LD_LIBRARY_PATH",

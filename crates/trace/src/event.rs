@@ -2,7 +2,7 @@
 
 use crate::{Bytes, Call, Errno, Fd, MountId, Nanos, PathId, ProcessId, ThreadId};
 
-/// What the kernel answered.
+/// The kernel's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The call succeeded with this return value (a descriptor, a number of bytes, or 0).
@@ -14,7 +14,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Kernel convention: -4095 to -1 is a failure. Source: `syscall(2)`.
+    /// Follows the kernel's convention: -4095 to -1 is a failure. Source: `syscall(2)`.
     pub fn from_return_value(value: i64) -> Self {
         match value {
             -4095..=-1 => Self::Failure(Errno(value.unsigned_abs() as u16)),
@@ -22,7 +22,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the call succeeded.
+    /// True when the call succeeded.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Success(_))
     }
@@ -36,16 +36,16 @@ impl Outcome {
     }
 }
 
-/// One system call: who, when, what, with which result.
+/// One system call: its thread, time, arguments and result.
 ///
-/// Events are stored in the order in which calls ended; within a thread that is the order of the calls. Arguments
-/// are what the program passed: paths are not joined with their directory. `target` and `target2` are what
-/// [`crate::resolve`] made of them afterwards.
+/// Events are stored in the order in which calls ended; within a thread that is the order of the calls. Arguments are
+/// stored as the program passed them: paths are not joined with their directory. [`crate::resolve`] computes `target`
+/// and `target2` from them afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When the call began.
+    /// The time at which the call began.
     pub start: Nanos,
-    /// From its begin to its end, with the recorder's own work inside: an upper bound.
+    /// The time from begin to end of the call, including the recorder's own work: an upper bound.
     pub duration: Nanos,
     /// The process that called.
     pub process: ProcessId,
@@ -53,7 +53,7 @@ pub struct Event {
     pub thread: ThreadId,
     /// The call.
     pub call: Call,
-    /// What the kernel answered.
+    /// The kernel's answer.
     pub outcome: Outcome,
     /// The descriptor argument: the file of a descriptor call, the directory of a path call.
     pub fd: Fd,
@@ -70,8 +70,8 @@ pub struct Event {
     pub size: Bytes,
     /// Offset in the file, where the call passes one (`pread64`, `mmap`, `lseek`).
     pub offset: Option<i64>,
-    /// The file that the call was about: absolute, links followed as the call follows them. `None` for pipes and
-    /// sockets, and where descriptors or namespaces are unknown.
+    /// The file that the call refers to: absolute, links followed as the call follows them. `None` for pipes and
+    /// sockets, and for unknown descriptors or namespaces.
     pub target: Option<PathId>,
     /// The second file (`rename`'s new name).
     pub target2: Option<PathId>,
@@ -80,7 +80,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event with nothing but its call: a start for builders and tests.
+    /// An event with only its call set, for builders and tests.
     pub fn new(call: Call) -> Self {
         Self {
             start: Nanos(0),
@@ -102,7 +102,7 @@ impl Event {
         }
     }
 
-    /// When the call ended.
+    /// The time at which the call ended.
     pub fn end(&self) -> Nanos {
         Nanos(self.start.0.saturating_add(self.duration.0))
     }
@@ -118,7 +118,7 @@ impl Event {
         }
     }
 
-    /// Whether this is a metadata operation that failed because the name is absent.
+    /// True for a metadata operation that failed because the name is absent.
     pub fn is_miss(&self) -> bool {
         self.call.class().is_metadata() && self.outcome.errno().is_some_and(Errno::is_absence)
     }

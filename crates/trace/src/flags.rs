@@ -1,5 +1,5 @@
-//! Bits of [`crate::Event::flags`] and of descriptors as a trace has them: those of Linux on x86-64, into which the recorder
-//! translates other architectures' `open` flags. Part of the format.
+//! Bits of [`crate::Event::flags`] and of descriptors as stored in a trace: the values of Linux on x86-64. The recorder
+//! translates the `open` flags of other architectures into them. Part of the format.
 #![allow(missing_docs, reason = "the names are the kernel's, and its man pages say what they mean")]
 
 // Source: `open(2)`.
@@ -30,8 +30,8 @@ pub const F_DUPFD: u64 = 0;
 pub const F_SETFD: u64 = 2;
 pub const F_DUPFD_CLOEXEC: u64 = 1030;
 pub const FD_CLOEXEC: u64 = 1;
-/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`: a lock or a
-/// lease is taken or asked for, or changes are to be told.
+/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`: commands
+/// that take or query a lock or a lease, or request change notifications.
 pub const LOCK_COMMANDS: [u64; 8] = [5, 6, 7, 36, 37, 38, 1024, 1026];
 
 // Source: `close_range(2)`.

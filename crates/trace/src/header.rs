@@ -1,4 +1,4 @@
-//! The JSON header of a recording: what was run, by whom, how it ended, and whether the recording is whole.
+//! The JSON header of a recording: the command, the user, the command's end, and the completeness of the recording.
 
 use crate::{Exit, NodeId, RankId};
 use serde::{Deserialize, Serialize};
@@ -9,17 +9,17 @@ pub const FORMAT: &str = "quell-trace";
 /// Version of the format. Readers accept this and all earlier ones, and refuse later ones by name.
 pub const VERSION: u32 = 1;
 
-/// Whether everything that happened is in the recording.
+/// The completeness of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Completeness {
     /// The recorder finished.
     Complete,
-    /// The recorder was ended early: the last events may be missing.
+    /// The recorder ended early: the last events may be missing.
     Partial,
 }
 
-/// What is known about the recorder itself.
+/// Facts about the recorder itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderFacts {
     /// The engine, such as `ptrace`, or `strace` for an imported log.
@@ -30,7 +30,7 @@ pub struct RecorderFacts {
     pub events: u64,
     /// Events that happened and are not in the recording.
     pub lost: u64,
-    /// Why, one sentence each.
+    /// The reasons for lost events and other remarks, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -39,23 +39,23 @@ pub struct RecorderFacts {
 pub struct Header {
     /// Always [`FORMAT`].
     pub format: String,
-    /// The version it was written with. Range: 1 to [`VERSION`].
+    /// The version of the format of this recording. Range: 1 to [`VERSION`].
     pub version: u32,
-    /// Whether the recording is whole.
+    /// The completeness of the recording.
     pub completeness: Completeness,
     /// The command with its arguments; bytes that are not text are escaped.
     pub command: Vec<String>,
-    /// Where it was started; escaped.
+    /// The directory in which the command was started; escaped.
     pub working_directory: String,
-    /// How it ended; `None` in a partial recording.
+    /// The end of the command; `None` in a partial recording.
     pub exit: Option<Exit>,
-    /// When it began. Unit: seconds since 1970.
+    /// The start of the recording. Unit: seconds since 1970.
     pub began: f64,
-    /// How long it took. Unit: seconds; `None` in a partial recording.
+    /// The duration of the recording. Unit: seconds; `None` in a partial recording.
     pub seconds: Option<f64>,
     /// The recorder.
     pub recorder: RecorderFacts,
-    /// The node's name.
+    /// The node's host name.
     pub host: String,
     /// Kernel release.
     pub kernel: String,
@@ -65,17 +65,17 @@ pub struct Header {
     pub user: u32,
     /// The rank, under a launcher.
     pub rank: Option<RankId>,
-    /// How many ranks the job had.
+    /// The number of ranks in the job.
     pub ranks: Option<u32>,
-    /// The node's number in the job, where the launcher tells.
+    /// The node's number in the job, where the launcher sets it.
     pub node: Option<NodeId>,
     /// Job and step as the launcher names them.
     pub job: Option<String>,
 }
 
 impl Header {
-    /// The header of a recording that has begun: partial, started in `/` at the beginning of 1970, without anything of a node
-    /// or a launcher.
+    /// The header of a recording that has just begun: partial, started in `/` at the beginning of 1970, without facts
+    /// about a node or a launcher.
     pub fn begun(engine: &str, version: &str, command: Vec<String>) -> Self {
         let recorder = RecorderFacts {
             engine: engine.to_owned(),

@@ -1,4 +1,4 @@
-//! The words and the file format of quell: operation, path, outcome, process, rank.
+//! The data types and the file format of quell: operation, path, outcome, process, rank.
 //!
 //! A recording is one directory `NAME.qtrace` of Parquet files and one JSON header (`docs/trace.md` describes
 //! every field). Any number of recordings read together are one trace. Data flows through this crate as
@@ -8,9 +8,8 @@
 //!                                                                      Recording::open <------------'
 //! ```
 //!
-//! Of quell's crates this one depends on `quell-base` alone. It touches only the trace's own
-//! directory: whatever must be asked of the recorded file systems (symbolic links, mounts) comes in through
-//! arguments.
+//! This crate depends on `quell-base` alone among quell's crates. It touches only the trace's own directory: callers
+//! pass in all answers about the recorded file systems (symbolic links, mounts).
 
 pub mod call;
 pub mod context;

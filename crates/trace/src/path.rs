@@ -9,11 +9,12 @@ use std::sync::Arc;
 #[serde(transparent)]
 pub struct PathId(pub u32);
 
-/// No path is longer: the kernel refuses one of as many bytes (`PATH_MAX` of `linux/limits.h`, the zero at its end included), and those
-/// that descriptors lead to, step by step, stay unknown beyond it. Unit: bytes. A reader refuses a trace with a longer one.
+/// The length limit of a path. The kernel refuses a path of this many bytes (`PATH_MAX` of `linux/limits.h`, which
+/// includes the terminating zero). Paths that programs reach step by step through descriptors stay unknown beyond it.
+/// Unit: bytes. A reader refuses a trace with a longer path.
 pub const LONGEST: usize = 4096;
 
-/// Every distinct path of a recording, as given by the program or as resolved.
+/// All distinct paths of a recording, as passed by programs or as resolved.
 #[derive(Clone, Debug, Default)]
 pub struct PathTable {
     paths: Vec<Arc<[u8]>>,
@@ -21,7 +22,7 @@ pub struct PathTable {
 }
 
 impl PathTable {
-    /// The number of `path`, which is added when it is new.
+    /// The number of `path`; a new path is added.
     pub fn intern(&mut self, path: &[u8]) -> PathId {
         if let Some(&id) = self.ids.get(path) {
             return id;
@@ -38,12 +39,12 @@ impl PathTable {
         self.ids.get(path).copied()
     }
 
-    /// The bytes of a path; empty for a number that this table never gave.
+    /// The bytes of a path; empty for an unknown number.
     pub fn bytes(&self, id: PathId) -> &[u8] {
         self.paths.get(id.0 as usize).map_or(&[], |path| path)
     }
 
-    /// The path for people: bytes that are not UTF-8, and control characters, are escaped as `\xNN`.
+    /// The path as readable text: bytes that are not UTF-8, and control characters, are escaped as `\xNN`.
     pub fn display(&self, id: PathId) -> String {
         escape(self.bytes(id))
     }
@@ -53,12 +54,12 @@ impl PathTable {
         self.paths.iter().enumerate().map(|(index, path)| (PathId(index as u32), &**path))
     }
 
-    /// How many paths there are.
+    /// The number of paths.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there is none.
+    /// True when the table has no paths.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }

@@ -3,7 +3,7 @@
 use crate::{Nanos, PathId, Pid, ProcessId, ThreadId};
 use serde::{Deserialize, Serialize};
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
@@ -28,55 +28,55 @@ impl Exit {
 pub struct Process {
     /// The kernel's number.
     pub pid: Pid,
-    /// Who made it; `None` for the command itself.
+    /// The process that created it; `None` for the command itself.
     pub parent: Option<ProcessId>,
-    /// When it came to be.
+    /// The time of its creation.
     pub start: Nanos,
-    /// When it ended; `None` when the recording ended first.
+    /// The time of its end; `None` when the recording ended first.
     pub end: Option<Nanos>,
-    /// How it ended.
+    /// The exit status or signal, where known.
     pub exit: Option<Exit>,
 }
 
 impl Process {
-    /// The command itself, which is there from the beginning, and has not ended.
+    /// The command itself, alive since the start of the recording.
     pub fn first(pid: Pid) -> Self {
         Self { pid, parent: None, start: Nanos(0), end: None, exit: None }
     }
 }
 
-/// A thread, with what it shares with the thread that made it. Source: `clone(2)`.
+/// A thread, and the state that it shares with its creator. Source: `clone(2)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// The kernel's number.
     pub tid: Pid,
     /// The process that it belongs to.
     pub process: ProcessId,
-    /// The thread that made it; `None` for the command's first.
+    /// The thread that created it; `None` for the command's first thread.
     pub parent: Option<ThreadId>,
-    /// When it came to be. It inherits descriptors and working directory as they were then.
+    /// The time of its creation. It inherits descriptors and the working directory as of this time.
     pub start: Nanos,
-    /// `CLONE_FILES`: it shares the descriptor table, rather than having a copy.
+    /// `CLONE_FILES`: it shares the descriptor table instead of a copy.
     pub shares_files: bool,
     /// `CLONE_FS`: it shares the working and root directory.
     pub shares_directory: bool,
 }
 
 impl Thread {
-    /// The first of the command itself.
+    /// The command's first thread.
     pub fn first(tid: Pid, process: ProcessId) -> Self {
         Self { tid, process, parent: None, start: Nanos(0), shares_files: false, shares_directory: false }
     }
 }
 
-/// A successful `execve`: from here the process runs this program.
+/// A successful `execve`, from which on the process runs this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
     /// The process.
     pub process: ProcessId,
-    /// The thread that called; it is the only one left.
+    /// The thread that made the call. It is the only one left.
     pub thread: ThreadId,
-    /// When the call ended.
+    /// The time at which the call ended.
     pub at: Nanos,
     /// The program, as `/proc/PID/exe` names it.
     pub program: Option<PathId>,

@@ -1,4 +1,4 @@
-//! Reads recordings. One directory is a recording; those read together are a trace.
+//! Reads recordings. One directory is one recording; recordings that are read together are one trace.
 
 use crate::header::{FORMAT, VERSION};
 use crate::path::LONGEST;
@@ -14,33 +14,33 @@ use std::path::{Path, PathBuf};
 /// One recording: its header, paths and context in memory, its events on disk.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where it lies.
+    /// The directory of the recording.
     pub directory: PathBuf,
-    /// What was run and how it ended.
+    /// The header: the command, its start and its end.
     pub header: Header,
     /// The paths that events name.
     pub paths: PathTable,
-    /// Everything else about the run.
+    /// All other facts about the run.
     pub context: Context,
     store: Store,
 }
 
-/// Where the events are.
+/// The source of the events.
 #[derive(Debug)]
 enum Store {
     /// The recorder finished.
     Parquet(Sums),
-    /// The recorder was killed: the events of the spool, resolved as far as it goes without asking anybody, and the
-    /// parts of files that processes touched which had ended.
+    /// The recorder was killed. These are the events of the spool, resolved without access to the file system, and the
+    /// touched parts of files of processes that had ended.
     Spool(Vec<Event>, Option<Vec<Touched>>),
 }
 
 impl Recording {
-    /// Reads header, paths and context of the recording in `directory`; of a partial one also its events.
+    /// Reads header, paths and context of the recording in `directory`, and the events of a partial recording.
     ///
     /// # Errors
-    /// [`TraceError::NotATrace`] and [`TraceError::Newer`] for what this quell cannot read,
-    /// [`TraceError::Damaged`] for a file that is not as it was written.
+    /// [`TraceError::NotATrace`] and [`TraceError::Newer`] for a directory that this version cannot read,
+    /// [`TraceError::Damaged`] for a file that differs from the one written.
     pub fn open(directory: &Path) -> Result<Self, TraceError> {
         let Stored { mut header, files } = read_header(directory)?;
         let directory = directory.to_owned();
@@ -70,18 +70,18 @@ impl Recording {
         }
     }
 
-    /// The parts of mapped files that each process touched. Shape: sorted, those of one process and file apart from
-    /// each other. `None` when nobody looked, as in an imported log or a trace of an earlier quell.
+    /// The parts of mapped files that each process touched. Shape: sorted; parts of one process and file do not touch
+    /// each other. `None` when the recorder did not look, as in an imported log or a trace of an earlier quell.
     ///
     /// A process that mapped or executed a file and has no row for it may have touched all of it: it unmapped the file
-    /// before its end, or it could not be looked at. Of a file with rows it may have touched more, where it had mapped
-    /// the file twice and unmapped one of the two, or where the kernel took memory back. What the kernel itself read
-    /// of a file when it executed it (its first page, and its program headers) need not be among the rows.
+    /// before its end, or the recorder could not look at it. A process may have touched more of a file than its rows
+    /// say, when it unmapped one of two mappings or when the kernel reclaimed pages. The parts that the kernel itself
+    /// read at execution (the first page and the program headers) need not be among the rows.
     ///
-    /// Read when asked for, as most readers of a trace never do.
+    /// The table is read on demand, because most readers never need it.
     ///
     /// # Errors
-    /// [`TraceError::Damaged`] for a table that is not as it was written, or whose rows name nothing that there is.
+    /// [`TraceError::Damaged`] for a table that differs from the one written, or whose rows refer to missing entries.
     pub fn touched(&self) -> Result<Option<Vec<Touched>>, TraceError> {
         match &self.store {
             Store::Parquet(files) => tables::read_touched(&self.directory, files, &self.paths, &self.context),
@@ -90,7 +90,7 @@ impl Recording {
     }
 }
 
-/// One or several recordings. Reading them together is merging: exact, and in any order.
+/// One or several recordings. Reading them together merges them exactly, in any order.
 #[derive(Debug)]
 pub struct Trace {
     /// Shape: at least one; sorted by rank, then by directory.
@@ -109,9 +109,9 @@ impl Trace {
     }
 }
 
-/// Who reads a trace keeps each directory on the way of a path, so that a long one would fill the memory.
+/// Refuses overlong paths: readers keep every parent directory of a path, so that a long path would exhaust memory.
 fn refuse_long(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
-    // A byte of a link's content is at most four in the table.
+    // The table stores a byte of a link's content as at most four bytes.
     let is_long = paths.iter().any(|(_, path)| path.len() > LONGEST)
         || context.links.iter().any(|link| link.target.len() > 4 * LONGEST);
     match is_long {
@@ -120,7 +120,7 @@ fn refuse_long(directory: &Path, paths: &PathTable, context: &Context) -> Result
     }
 }
 
-/// `header.json` as it is read.
+/// `header.json` as read.
 #[derive(serde::Deserialize)]
 struct Stored {
     #[serde(flatten)]
@@ -154,7 +154,7 @@ fn read_header(directory: &Path) -> Result<Stored, TraceError> {
     }
 }
 
-/// What a killed recorder left.
+/// The content of a recording whose recorder was killed.
 struct Recovered {
     paths: PathTable,
     context: Context,
@@ -162,7 +162,7 @@ struct Recovered {
     touched: Option<Vec<Touched>>,
 }
 
-/// Reads a spool and resolves it without asking the file system: links are then not followed.
+/// Reads a spool and resolves it without access to the file system, so that links are not followed.
 fn recover(spool: &Path) -> Result<Recovered, TraceError> {
     let writer::Loaded { mut paths, context, .. } =
         writer::load_context(SpoolReader::open(spool)?, Damage::Ends)?;

@@ -1,29 +1,29 @@
-//! Which argument of a call is a path, a descriptor, flags, a size, an offset. Source: section 2 of the man pages.
+//! The meaning of each call's arguments: paths, descriptors, flags, sizes, offsets. Source: section 2 of the man pages.
 //!
-//! The recorder reads arguments by it from registers, the importer from the text of a log.
+//! The recorder uses the table to read registers, the importer to read the text of a log.
 
 use crate::Call;
 
-/// Where a call's flags are.
+/// The location of a call's flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagsKind {
     /// The call has none.
     None,
     /// In this argument.
     Argument(u8),
-    /// In two: the `AT_` flags and an access mode, whose bits never meet.
+    /// In two arguments: the `AT_` flags and an access mode, whose bits never overlap.
     Both(u8, u8),
-    /// Protection (kept in the high half) and flags of `mmap`.
+    /// Protection (stored in the high half) and flags of `mmap`.
     Mapping(u8, u8),
     /// `open` flags, whose values differ between architectures.
     Open(u8),
     /// The first word of the `struct open_how` that this argument points to.
     OpenHow(u8),
-    /// `creat`, which is `open` with these.
+    /// `creat`, which is `open` with fixed flags.
     Creat,
 }
 
-/// Where the number of bytes that a call asks for is.
+/// The location of the number of bytes that a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeKind {
     /// The call has none.
@@ -34,7 +34,7 @@ pub enum SizeKind {
     Vectors(u8, u8),
 }
 
-/// What a call's arguments mean: of an event's fields, which argument each comes from. Range of every index: 0 to 5.
+/// The argument index of each event field. Range of every index: 0 to 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The descriptor: [`crate::Event::fd`].
@@ -53,7 +53,7 @@ pub struct Shape {
     pub offset: Option<u8>,
 }
 
-/// A call without arguments that matter.
+/// A call without relevant arguments.
 const PLAIN: Shape = Shape {
     fd: None,
     fd2: None,
@@ -139,7 +139,7 @@ impl Shape {
             Fsetxattr => FD.size(3).flags(4),
             Removexattr | Lremovexattr => PATH,
             Fremovexattr => FD,
-            // Of `symlink` the first is the link's content, the second its name.
+            // The first argument of `symlink` is the link's content, the second its name.
             Rename | Link | Symlink | PivotRoot => TWO_PATHS,
             Renameat => TWO_AT,
             Renameat2 | Linkat | MoveMount => TWO_AT.flags(4),
@@ -181,7 +181,7 @@ impl Shape {
             Pipe2 | MemfdCreate | Fsopen => PLAIN.flags(1),
             PidfdGetfd => FD.fd2(1).flags(2),
             Recvmsg => FD.flags(2),
-            // What is mounted may be a device or a word; where it is mounted is a path.
+            // The mount source may be a device or a word; the mount point is a path.
             Mount => PLAIN.path(1).flags(3),
             Umount2 => PATH.flags(1),
             OpenTree | Fspick | MountSetattr | InotifyAddWatch => AT.flags(2),

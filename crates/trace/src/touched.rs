@@ -1,21 +1,21 @@
-//! Which parts of mapped files a process touched: the pages whose content a run needs, of files that no call reads.
+//! The parts of mapped files that a process touched: pages whose content a run needs although no call reads them.
 //!
-//! A recorder looks at a process's memory before that memory goes, and tells what it saw with [`crate::Writer::touched`].
-//! A process may be looked at several times, and several mappings may show one page: here all of that becomes one
-//! set of extents for each process and file.
+//! A recorder inspects a process's memory before the process ends and reports with [`crate::Writer::touched`]. A
+//! process may be inspected several times, and several mappings may show one page. This module joins the reports into
+//! one set of extents for each process and file.
 
 use crate::{PathId, ProcessId};
 use std::collections::{BTreeMap, HashSet};
 
-/// A part of a file that a process touched through a mapping: it was in the process's memory, as the file has it or
-/// as the process's changed copy. What the kernel had laid beside a touched page, because it was at hand, counts.
+/// A part of a file that a process touched through a mapping: it was in the process's memory, as in the file or as the
+/// process's changed copy. Pages that the kernel mapped around a touched page count too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Touched {
     /// The process.
     pub process: ProcessId,
     /// The file: absolute, links followed, as `/proc/PID/maps` names it.
     pub path: PathId,
-    /// Where the part begins. Unit: bytes, a multiple of the recorded machine's page size.
+    /// Offset of the part. Unit: bytes, a multiple of the recorded machine's page size.
     pub offset: u64,
     /// Its length. Unit: bytes, a multiple of the page size, so that it may reach beyond the file's end. Range: 1 and up;
     /// offset and size together are below 2^63.
@@ -23,7 +23,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Where the part ends. Unit: bytes.
+    /// End of the part. Unit: bytes.
     pub fn end(&self) -> u64 {
         self.offset + self.size
     }
@@ -32,21 +32,21 @@ impl Touched {
 /// A part of a file. Unit of both: bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
-    /// Where it begins.
+    /// Offset of its begin.
     pub offset: u64,
     /// Its length.
     pub size: u64,
 }
 
 impl Extent {
-    /// Where it ends, if it is one that can be: a file ends before 2^63.
+    /// The end of the extent; `None` for an invalid one, because a file ends before 2^63.
     pub(crate) fn checked_end(self) -> Option<u64> {
         let end = self.offset.checked_add(self.size)?;
         (self.size > 0 && i64::try_from(end).is_ok()).then_some(end)
     }
 }
 
-/// Sorts extents and joins those that overlap or touch; those that cannot be are left out.
+/// Sorts extents and joins those that overlap or touch. Invalid extents are dropped.
 pub fn merge(extents: &mut Vec<Extent>) {
     extents.retain(|extent| extent.checked_end().is_some());
     extents.sort_unstable();
@@ -59,11 +59,11 @@ pub fn merge(extents: &mut Vec<Extent>) {
     });
 }
 
-/// What was told of each process, in whatever order.
+/// The reports on each process, in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     files: BTreeMap<(ProcessId, PathId), Vec<Extent>>,
-    /// Processes of which everything was told.
+    /// Processes that were reported completely.
     looked: HashSet<ProcessId>,
 }
 
@@ -76,9 +76,9 @@ impl Collected {
         self.looked.insert(process);
     }
 
-    /// The rows. Shape: sorted, those of one process and file apart from each other. `None` when nobody looked at any
-    /// process. Of a process that was not looked at to its end there are none: half of the truth would pass for
-    /// the whole.
+    /// The rows. Shape: sorted; rows of one process and file do not touch each other. `None` when no process was
+    /// inspected. A process that was not inspected to its end has no rows, because an incomplete set would pass for a
+    /// complete one.
     pub(crate) fn into_rows(self) -> Option<Vec<Touched>> {
         let Self { files, looked } = self;
         if looked.is_empty() {

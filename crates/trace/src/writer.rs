@@ -1,4 +1,4 @@
-//! Writes a recording: first a spool that survives the recorder's death, at the end the Parquet files.
+//! Writes a recording: first a spool that survives the recorder's death, then the Parquet files.
 
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::path::LONGEST;
@@ -18,11 +18,11 @@ use std::path::Path;
 
 /// A recording being written.
 ///
-/// Everything given to it reaches the spool in order. [`Writer::finish`] turns the spool into Parquet files; when
-/// that is never called, because the recorder was killed, [`crate::Recording::open`] reads the spool.
+/// All input reaches the spool in order. [`Writer::finish`] turns the spool into Parquet files. If a killed recorder
+/// never calls it, [`crate::Recording::open`] reads the spool.
 #[derive(Debug)]
 pub struct Writer {
-    /// Held open: what has its name later is not written to.
+    /// Held open, so that writes never follow a later change of the directory's name.
     folder: Folder,
     header: Header,
     spool: SpoolWriter,
@@ -32,11 +32,11 @@ pub struct Writer {
     events: u64,
 }
 
-/// What the recorder knows at the end, and what only it may ask of the recorded file systems.
+/// Facts that the recorder collects at the end, from file systems that only it may access.
 pub trait Finish: Links {
     /// The dynamic section of an executable or library; `None` when it is not ELF or cannot be read.
     fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile>;
-    /// The striping of a file; `None` where the file system does not tell.
+    /// The striping of a file; `None` where the file system does not report it.
     fn stripe(&mut self, id: PathId, path: &[u8]) -> Option<Stripe>;
 }
 
@@ -50,16 +50,16 @@ impl Finish for Nobody {
     }
 }
 
-/// How the recording ended.
+/// The end of the recording.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How the command ended; `None` when what observed it ended first.
+    /// The end of the command; `None` when its observer ended first.
     pub exit: Option<Exit>,
-    /// How long it took; `None` when nobody measured it.
+    /// The duration; `None` when it was not measured.
     pub took: Option<Nanos>,
     /// Events that happened and are not recorded.
     pub lost: u64,
-    /// Why, and other things a reader of the trace must know; one sentence each.
+    /// The reasons for lost events, and other remarks that readers need; one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Writer {
     /// Creates the directory (mode 0700) with a header that says `partial`, and an empty spool.
     ///
     /// # Errors
-    /// [`TraceError::Exists`] when something is there already; [`TraceError::Io`] when it cannot be written.
+    /// [`TraceError::Exists`] when the name exists already; [`TraceError::Io`] when it cannot be written.
     pub fn create(directory: &Path, header: Header) -> Result<Self, TraceError> {
         let folder = Folder::create(directory).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => TraceError::Exists { path: directory.to_owned() },
@@ -80,7 +80,7 @@ impl Writer {
         let spool = match begin() {
             Ok(spool) => spool,
             Err(error) => {
-                // The error says more than what cannot be removed now.
+                // The first error tells more than a failed removal.
                 _ = folder.discard();
                 return Err(error);
             }
@@ -88,7 +88,8 @@ impl Writer {
         Ok(Self { folder, header, spool, paths: PathTable::default(), processes: 0, threads: 0, events: 0 })
     }
 
-    /// The number of a path as the program gave it. What is longer than [`LONGEST`], which names nothing, is cut there.
+    /// The number of a path as the program passed it. A path longer than [`LONGEST`], which names nothing, is cut
+    /// there.
     ///
     /// # Errors
     /// [`TraceError::Io`] as for all appends: usually a full disk.
@@ -108,7 +109,7 @@ impl Writer {
         self.spool.event(event)
     }
 
-    /// The identity of the file that the event appended last has opened.
+    /// Appends the identity of the file that the last appended event opened.
     pub fn identity(&mut self, file: &OpenedFile) -> Result<(), TraceError> {
         let &OpenedFile { device, inode, mode, size, modified } = file;
         self.spool.note(&Note::Identity { device, inode, mode, size, modified })
@@ -128,13 +129,13 @@ impl Writer {
         Ok(ThreadId(self.threads - 1))
     }
 
-    /// Says that a process ended.
+    /// Records the end of a process.
     pub fn ended(&mut self, process: ProcessId, at: Nanos, exit: Option<Exit>) -> Result<(), TraceError> {
         self.spool.note(&Note::Ended { process, at, exit })?;
         self.spool.flush()
     }
 
-    /// Appends a successful `execve` with the search variables the program was started with.
+    /// Appends a successful `execve` with the program's search variables.
     pub fn execution(
         &mut self,
         execution: Execution,
@@ -148,30 +149,30 @@ impl Writer {
         self.spool.note(&Note::Mounts(mounts))
     }
 
-    /// Says which mount namespace a process sees from now on.
+    /// Records that a process sees another mount namespace from now on.
     pub fn namespace(&mut self, change: NamespaceChange) -> Result<(), TraceError> {
         self.spool.note(&Note::Namespace(change))
     }
 
-    /// Says where the command was started.
+    /// Records the directory in which the command was started.
     pub fn working_directory(&mut self, path: PathId) -> Result<(), TraceError> {
         self.spool.note(&Note::WorkingDirectory(path))
     }
 
-    /// Appends a descriptor that the command was started with.
+    /// Appends a descriptor that the command inherited.
     pub fn inherited(&mut self, fd: InheritedFd) -> Result<(), TraceError> {
         self.spool.note(&Note::Inherited(fd))
     }
 
-    /// Says what an observer saw behind a descriptor when the call of the event appended next was made; it overrides
-    /// what replaying says. `place` is a descriptor, [`Fd::WORKING_DIRECTORY`], or [`Fd::NONE`] for the file that the
-    /// call opened; `path` is `None` for what has no path.
+    /// Records the file that an observer saw behind a descriptor at the call of the event appended next. It overrides
+    /// the replayed state. `place` is a descriptor, [`Fd::WORKING_DIRECTORY`], or [`Fd::NONE`] for the file that the
+    /// call opened; `path` is `None` for a file without a path.
     pub fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError> {
         self.spool.seen(Seen { thread, place, path })
     }
 
-    /// Appends parts of a mapped file that a process touched; parts that were said before may come again. They count
-    /// only once [`Writer::looked`] says that they are all.
+    /// Appends touched parts of a mapped file. Parts may be repeated. They count only once [`Writer::looked`] marks the
+    /// process as complete.
     pub fn touched(
         &mut self,
         process: ProcessId,
@@ -181,7 +182,7 @@ impl Writer {
         self.spool.touched(process, path, extents)
     }
 
-    /// Says that everything that a process touched through mappings that it had at its end has been appended.
+    /// Marks the touched parts of a process as complete for the mappings that it had at its end.
     pub fn looked(&mut self, process: ProcessId) -> Result<(), TraceError> {
         self.spool.note(&Note::Looked(process))
     }
@@ -192,7 +193,7 @@ impl Writer {
     }
 
     /// Ends the recording: resolves every path, writes the Parquet files and the final header, removes the spool.
-    /// When it fails, the spool is left and the trace can be read as a partial one.
+    /// On failure the spool stays, and the trace can be read as a partial one.
     pub fn finish(mut self, ending: Ending, ask: &mut dyn Finish) -> Result<Header, TraceError> {
         self.spool.flush()?;
         let folder = &self.folder;
@@ -249,7 +250,7 @@ impl Writer {
     }
 }
 
-/// What `fstat` said of a file at its first successful open.
+/// The `fstat` result of a file at its first successful open.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenedFile {
     /// `st_dev`.
@@ -264,7 +265,7 @@ pub struct OpenedFile {
     pub modified: i64,
 }
 
-/// Collects, on the way through the events, the files with an identity and those that were loaded as code.
+/// Collects files with an identity and files loaded as code, during the pass over the events.
 #[derive(Debug, Default)]
 struct Files {
     last: Option<PathId>,
@@ -298,7 +299,8 @@ impl Files {
     }
 }
 
-/// Paths and context of a spool; its events are read in a pass of their own, so that memory does not grow with them.
+/// Paths and context of a spool. Its events are read in a separate pass, so that memory does not grow with their
+/// number.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub(crate) paths: PathTable,
@@ -318,12 +320,12 @@ pub(crate) fn load_context(spool: SpoolReader, damage: Damage) -> Result<Loaded,
     Ok(loaded)
 }
 
-/// What damage in a spool means.
+/// The handling of damage in a spool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// An error: the recorder that wrote the spool reads it.
+    /// Report an error: the recorder that wrote the spool reads it.
     Fails,
-    /// The end: a machine that went down may have left a hole or zeros where the last records should be.
+    /// Stop reading: a machine that crashed may have left a hole or zeros in place of the last records.
     Ends,
 }
 
@@ -370,7 +372,7 @@ fn apply(note: Note, context: &mut Context) {
     }
 }
 
-/// `header.json` as it is written.
+/// `header.json` as written.
 #[derive(serde::Serialize)]
 struct Stored<'a> {
     #[serde(flatten)]
@@ -378,7 +380,7 @@ struct Stored<'a> {
     files: &'a Sums,
 }
 
-/// Writes the header under another name and renames it, so that a reader never sees half of one.
+/// Writes the header under another name and renames it, so that a reader never sees a partial header.
 fn write_header(folder: &Folder, header: &Header, files: &Sums) -> Result<(), TraceError> {
     const ASIDE: &str = "header.json.new";
     let path = folder.path_of("header.json");

@@ -1,5 +1,5 @@
-//! `docs/trace.md` and the files agree: every column and header field stands there with its type and whether it may be
-//! null, and nothing else does.
+//! `docs/trace.md` and the files agree: the document lists every column and header field with type and nullability, and
+//! nothing else.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use parquet::basic::{Repetition, Type};

@@ -1,4 +1,4 @@
-//! A recording that was written reads back the same; one that was cut, damaged or foreign is refused or marked.
+//! A written recording reads back the same. A cut, damaged or foreign one is refused or marked partial.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn header() -> Header {
     }
 }
 
-/// A world in which `/work/link` is a link and everything ELF needs `libm.so`.
+/// A file system in which `/work/link` is a link and every ELF file needs `libm.so`.
 struct World;
 
 impl Links for World {
@@ -88,7 +88,7 @@ fn pages(first: u64, count: u64) -> Extent {
     Extent { offset: first * PAGE, size: count * PAGE }
 }
 
-/// Two looks at one process, with what they have in common, and a look at another that was not the last.
+/// Two reports on one process that overlap, and one on another process that is incomplete.
 fn touch(writer: &mut Writer) {
     let child = Process { pid: Pid(11), parent: Some(ProcessId(0)), start: Nanos(2), end: None, exit: None };
     writer.process(child).unwrap();
@@ -104,7 +104,7 @@ fn touch(writer: &mut Writer) {
 /// Process, path, offset and size of a part.
 type Named<'a> = (u32, &'a [u8], u64, u64);
 
-/// What [`touch`] amounts to.
+/// The rows that [`touch`] must produce.
 fn touched() -> Vec<Named<'static>> {
     let (library, program): (&[u8], &[u8]) = (b"/lib/libm.so", b"/bin/\xff\n");
     vec![(0, library, 0, 2 * PAGE), (0, library, 4 * PAGE, 3 * PAGE), (0, program, 0, 3 * PAGE)]
@@ -179,7 +179,7 @@ fn parts_of_files_are_merged_and_read_back() {
 }
 
 #[test]
-fn a_recording_in_which_nobody_looked_says_so() {
+fn a_recording_without_a_look_at_memory_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("app.qtrace");
     begin(&directory).finish(ENDING, &mut World).unwrap();
@@ -198,7 +198,7 @@ fn a_killed_recorder_leaves_the_parts_of_processes_that_it_saw_to_their_end() {
     touch(&mut writer);
     drop(writer);
     assert_eq!(touched_of(&Recording::open(&directory).unwrap()), Some(touched()));
-    // Cut anywhere: all of it, or nothing, and never a part.
+    // A spool cut at any byte gives all of a record or nothing of it.
     let spool = directory.join("spool");
     let whole = std::fs::read(&spool).unwrap();
     for length in 8..whole.len() {
@@ -311,7 +311,8 @@ fn a_changed_byte_of_any_table_is_refused() {
     }
 }
 
-/// Every byte of a small table, data and footer, set to what upsets the reader most, in a trace without checksums.
+/// Sets every byte of a small table, data and footer, to the values most likely to break the reader, in a trace without
+/// checksums.
 #[test]
 fn a_damaged_table_is_refused_and_never_a_panic() {
     let folder = tempfile::tempdir().unwrap();
@@ -341,7 +342,7 @@ fn a_damaged_table_is_refused_and_never_a_panic() {
     }
 }
 
-/// Makes a trace one of those that were written before there were checksums.
+/// Turns a trace into one of the versions without checksums.
 fn forget_checksums(directory: &Path) {
     let path = directory.join("header.json");
     let mut header: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A directory that is made and written to by its descriptor: what has its name later is of no importance.
+//! A directory that is created and then written through its descriptor. A later change of its name has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use super::output::{Durability, first_free, sync_directory};
 use super::way::Way;
 
-/// A new directory of the caller's.
+/// A new directory that the caller created.
 #[derive(Debug)]
 pub struct Folder {
     directory: OwnedFd,
-    /// The directory that it was made in, and its name there.
+    /// The directory in which it was created, and its name there.
     within: OwnedFd,
     name: OsString,
-    /// The path that was asked for, for messages.
+    /// The requested path, for messages.
     path: PathBuf,
 }
 
@@ -28,10 +28,10 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Folder {
-    /// Makes the directory `path`, which only its owner may enter.
+    /// Creates the directory `path` with access for its owner only.
     ///
     /// # Errors
-    /// `EEXIST` when something is there, a link too; [`Refused`](super::Refused); what mkdir(2) says.
+    /// `EEXIST` when the name exists, also as a link; [`Refused`](super::Refused); the error of mkdir(2).
     pub fn create(path: &Path) -> io::Result<Self> {
         let way = Way::walk(path)?;
         way.refuse_links_of_others()?;
@@ -42,7 +42,7 @@ impl Folder {
         Self::opened(way.directory, way.name, path)
     }
 
-    /// Makes a directory with a hidden name beside `path`, to be [published](Self::publish) there.
+    /// Creates a directory with a hidden name beside `path`, to be [published](Self::publish) there.
     ///
     /// # Errors
     /// As [`Folder::create`].
@@ -56,28 +56,28 @@ impl Folder {
 
     fn opened(within: OwnedFd, name: OsString, path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(&within, &name, DIRECTORY, Mode::empty())?;
-        // In a directory where others may rename, the name may have passed to another file since.
+        // In a directory where other users may rename, the name may refer to another file by now.
         if rustix::fs::fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
             return Err(Errno::ACCESS.into());
         }
         Ok(Self { directory, within, name, path: path.to_owned() })
     }
 
-    /// The path of a file in it, for messages.
+    /// The path of a file in the directory, for messages.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Makes a file that only its owner may read and write.
+    /// Creates a file that only its owner may read and write.
     ///
     /// # Errors
-    /// The error of open(2); `EEXIST` when something has the name.
+    /// The error of open(2); `EEXIST` when the name exists.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Opens a file of it to be read.
+    /// Opens a file of the directory for reading.
     ///
     /// # Errors
     /// The error of open(2).
@@ -86,7 +86,7 @@ impl Folder {
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::empty())?.into())
     }
 
-    /// Gives a file of it another name, in place of what has that.
+    /// Renames a file of the directory and replaces a file that has the new name.
     ///
     /// # Errors
     /// The error of rename(2).
@@ -94,7 +94,7 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.directory, from, &self.directory, to)?)
     }
 
-    /// Removes a file of it.
+    /// Removes a file of the directory.
     ///
     /// # Errors
     /// The error of unlink(2).
@@ -102,7 +102,8 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())?)
     }
 
-    /// Gives it the name `path` in the directory where it was made; an empty directory there is replaced.
+    /// Renames the directory to `path`, within the directory where it was created. An empty directory at `path` is
+    /// replaced.
     ///
     /// # Errors
     /// The error of rename(2).
@@ -115,10 +116,10 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the directory and its content.
     ///
     /// # Errors
-    /// The first thing that could not be removed.
+    /// The error of the first entry that could not be removed.
     pub fn discard(self) -> io::Result<()> {
         empty(self.directory.as_fd())?;
         Ok(rustix::fs::unlinkat(&self.within, &self.name, AtFlags::REMOVEDIR)?)
@@ -131,7 +132,7 @@ impl AsFd for Folder {
     }
 }
 
-/// Removes what is in a directory of ours, links themselves and never what they name.
+/// Removes the content of a directory of ours. Links are removed and never followed.
 fn empty(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;

@@ -1,9 +1,9 @@
-//! Files on paths that other users may have a hand in: whose the way to one is, and how an output appears.
+//! Files on paths that other users may change: checks of path components, and outputs that appear whole.
 //!
-//! A path is walked once, name by name, by descriptors ([`Way`]); what is done then is done by the descriptor of the
-//! last directory, so that nothing on the way can be exchanged meanwhile. An output is written aside and renamed
-//! ([`Output`]), or is a new directory that is written to by its descriptor ([`Folder`]). No link that another user owns
-//! is followed to one, whatever `fs.protected_symlinks` says.
+//! [`Way`] walks a path once, name by name, by descriptors. Later operations use the descriptor of the last directory,
+//! so that no component can be exchanged in between. An [`Output`] is written aside and renamed; a [`Folder`] is a new
+//! directory that is written through its descriptor. Links of other users are not followed at the end of a path,
+//! whatever `fs.protected_symlinks` says.
 
 mod folder;
 mod output;

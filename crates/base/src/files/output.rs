@@ -1,7 +1,7 @@
-//! A file that is written: whole under its name, or not there at all.
+//! An output file that appears under its name complete or not at all.
 //!
-//! It has no name while it grows (`O_TMPFILE`), so that nothing is left behind however the writer ends. Where the file
-//! system cannot do that it has a hidden name of its own, made new (`O_EXCL`) and removed on error.
+//! The file has no name while it is written (`O_TMPFILE`), so that a killed writer leaves nothing behind. Where the
+//! file system does not support that, the file has a new hidden name (`O_EXCL`), which is removed on error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,30 +17,30 @@ use super::way::Way;
 /// The permissions of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// These permissions, whatever the umask.
+    /// Exactly these permissions, whatever the umask.
     Exactly(u32),
-    /// Reading and writing for all, without what the umask takes away.
+    /// Read and write permission for all users, reduced by the umask.
     AsTheUmaskLeaves,
 }
 
-/// The choice whether an output must outlive the node's power.
+/// The choice whether an output must survive a power failure of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It and its name are on the disk before it has that name.
+    /// The file and its name are on disk before the file appears.
     Durable,
-    /// The kernel writes it when it likes: it can be made again.
+    /// The kernel writes the file back at any time; the caller can create it again.
     Cached,
 }
 
-/// The place at which a file is to appear.
+/// The place at which an output file will appear.
 #[derive(Debug)]
 pub struct Target(Way);
 
 impl Target {
-    /// The place that `path` names. A link at its end leads on, if it is the caller's or root's.
+    /// The place that `path` names. A link at its end is followed if the caller or root owns it.
     ///
     /// # Errors
-    /// [`Refused`](super::Refused) for a way through a link of others; `EISDIR`; what open(2) says of a name.
+    /// [`Refused`](super::Refused) for a link of another user; `EISDIR`; the error of open(2) for a component.
     pub fn of(path: &Path) -> io::Result<Self> {
         let way = Way::walk(path)?;
         way.refuse_links_of_others()?;
@@ -50,12 +50,12 @@ impl Target {
         }
     }
 
-    /// True when nothing is there, or a regular file under a name, which can be replaced.
+    /// True when the place is empty or holds a regular file under a name, which can be replaced.
     pub fn is_file(&self) -> bool {
         matches!(self.0.kind(), None | Some(FileType::RegularFile)) && !self.0.is_descriptor
     }
 
-    /// Removes what is there, if anything is.
+    /// Removes the file at this place, if it exists.
     ///
     /// # Errors
     /// The error of unlink(2).
@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// Begins the file that will be there.
+    /// Begins a file that will appear at this place.
     ///
     /// # Errors
     /// The error of open(2).
@@ -84,7 +84,7 @@ impl Target {
         Ok(output)
     }
 
-    /// Opens what is there to be written to: a pipe, a terminal, an open file.
+    /// Opens the existing file for writing: a pipe, a terminal, an open file.
     fn open(&self) -> io::Result<File> {
         let Some((found, stat)) = &self.0.found else { return Err(Errno::NOENT.into()) };
         let ours = [0, rustix::process::geteuid().as_raw()].contains(&stat.st_uid);
@@ -102,13 +102,13 @@ impl Way {
     }
 }
 
-/// A file in the making.
+/// An output file that is being written.
 #[derive(Debug)]
 pub struct Output {
     directory: OwnedFd,
     name: OsString,
     file: File,
-    /// The hidden name, while there is one to be removed.
+    /// The hidden name, as long as it must be removed.
     hidden: Option<OsString>,
 }
 
@@ -118,12 +118,12 @@ impl Output {
         &mut self.file
     }
 
-    /// The file, to be read or written at an offset.
+    /// The file, for reads and writes at an offset.
     pub fn as_file(&self) -> &File {
         &self.file
     }
 
-    /// The file without its hidden name: it will never have another.
+    /// Removes the hidden name of the file, which then never gets another.
     ///
     /// # Errors
     /// The error of unlink(2).
@@ -139,10 +139,10 @@ impl Output {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// Gives the file its name, in place of what was there.
+    /// Renames the file to its final name and replaces an existing file.
     ///
     /// # Errors
-    /// The error of fsync(2), link(2) and rename(2); then nothing is left behind.
+    /// The error of fsync(2), link(2) or rename(2). Nothing is left behind.
     pub fn publish(mut self, durability: Durability) -> io::Result<()> {
         if durability == Durability::Durable {
             self.file.sync_all()?;
@@ -151,7 +151,7 @@ impl Output {
             Some(hidden) => hidden,
             None => link(&self.file, &self.directory, &self.name)?,
         };
-        // Set again, so that it is removed when it cannot be renamed.
+        // Set again, so that a failed rename removes the hidden name.
         self.hidden = Some(hidden.clone());
         rustix::fs::renameat(&self.directory, &hidden, &self.directory, &self.name)?;
         self.hidden = None;
@@ -165,13 +165,13 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
-            // The writer's error is on its way to the caller and says more than this one would.
+            // The writer's error is on its way to the caller and is more useful than this one.
             let _unremoved = rustix::fs::unlinkat(&self.directory, hidden, AtFlags::empty());
         }
     }
 }
 
-/// Writes a file, which appears whole.
+/// Writes a file that appears complete.
 ///
 /// # Errors
 /// As [`Target::of`], [`Target::create`] and [`Output::publish`].
@@ -181,7 +181,7 @@ pub fn replace(path: &Path, access: Access, durability: Durability, content: &[u
     output.publish(durability)
 }
 
-/// Writes what a user asked for: a file, which appears whole, or into the terminal, pipe or open file that is there.
+/// Writes an output that a user asked for: a file that appears complete, or the terminal, pipe or open file at `path`.
 ///
 /// # Errors
 /// As [`replace`]; `EACCES` for another user's pipe.
@@ -195,7 +195,7 @@ pub fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     output.publish(Durability::Cached)
 }
 
-/// Makes the names in a directory durable. One that may be written to and not read has to do without.
+/// Makes the names in a directory durable. A directory that is writable but not readable is left unsynchronised.
 pub(crate) fn sync_directory(directory: impl AsFd) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", flags, Mode::empty()) {
@@ -205,7 +205,7 @@ pub(crate) fn sync_directory(directory: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// A new file in `directory`, without a name or with a hidden one.
+/// A new file in `directory`, without a name where possible, else with a hidden one.
 fn create_in(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(OwnedFd, Option<OsString>), Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
@@ -218,7 +218,7 @@ fn create_in(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(OwnedFd, 
         .map(|(file, hidden)| (file, Some(hidden)))
 }
 
-/// Gives a file without a name a hidden one.
+/// Gives an unnamed file a hidden name.
 fn link(file: &File, directory: &OwnedFd, name: &OsStr) -> Result<OsString, Errno> {
     let from = own_path(file);
     let link = |hidden: &OsStr| rustix::fs::linkat(CWD, &from, directory, hidden, AtFlags::SYMLINK_FOLLOW);
@@ -229,14 +229,14 @@ fn own_path(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Tries hidden names for what becomes `name` until one is not taken.
+/// Tries hidden names derived from `name` until one is free.
 pub(crate) fn first_free<T>(
     name: &OsStr,
     mut make: impl FnMut(&OsStr) -> Result<T, Errno>,
 ) -> Result<(T, OsString), Errno> {
     for attempt in 0..MOST_NAMES {
         let mut hidden = OsString::from(".");
-        // A name may be 255 bytes long, and this one is longer than what it becomes.
+        // A name may have 255 bytes. The hidden name is longer than the final one.
         hidden.push(if name.len() < LONG_NAME { name } else { OsStr::new("quell") });
         hidden.push(format!(".{}.{attempt}.part", std::process::id()));
         match make(&hidden) {
@@ -247,11 +247,12 @@ pub(crate) fn first_free<T>(
     Err(Errno::EXIST)
 }
 
-/// Processes of the same number, on other nodes or before us, that write the same file; one is already rare. Who plants
-/// more names than these in a directory where all may write bars the output, and no more.
+/// The maximum number of hidden names tried. Collisions come from processes with the same number, on other nodes or
+/// earlier, that write the same file; one is already rare. A user who plants more names than these in a world-writable
+/// directory blocks the output and nothing else.
 const MOST_NAMES: u32 = 1000;
 
-/// Bytes of a name that leave room for what makes it hidden.
+/// Bytes of a name that leave room for the hidden name's additions.
 const LONG_NAME: usize = 220;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A path walked name by name: the directories and links that it leads through, and where it ends.
+//! A path walked name by name: the directories and links that it passes, and its end.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -11,41 +11,41 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat};
 use rustix::io::Errno;
 
-/// A directory or link that a path leads through.
+/// A directory or link on a path.
 #[derive(Debug, Clone)]
 pub enum Passed {
     /// A directory.
     Directory {
         /// The result of fstat(2).
         stat: Stat,
-        /// Its name as it was walked, for messages.
+        /// The name as it was walked, for messages.
         path: PathBuf,
     },
     /// A symbolic link.
     Link {
         /// The result of fstat(2).
         stat: Stat,
-        /// The same of the directory that it lies in.
+        /// The result of fstat(2) for the directory that holds the link.
         within: Stat,
-        /// True when it is the last name of the path, or of a link in that place.
+        /// True for the last name of the path, or of a link in that place.
         last: bool,
-        /// Its name as it was walked, for messages.
+        /// The name as it was walked, for messages.
         path: PathBuf,
     },
 }
 
-/// The end of a path, and all that it leads through.
+/// The end of a path and everything that the path passes.
 #[derive(Debug)]
 pub struct Way {
-    /// The directory that the last name is in. Opened with `O_PATH`.
+    /// The directory that holds the last name. Opened with `O_PATH`.
     pub directory: OwnedFd,
-    /// The last name; `.` for a directory that has none, such as `/`.
+    /// The last name; `.` for a directory without a name, such as `/`.
     pub name: OsString,
-    /// The file that has the last name, which is no link, opened with `O_PATH`; `None` where nothing has.
+    /// The file with the last name, never a link, opened with `O_PATH`; `None` when the name is absent.
     pub found: Option<(OwnedFd, Stat)>,
-    /// True when the last name is an open file of a process (`/proc/self/fd/1`, `/dev/stdout`), rather than a name.
+    /// True when the last name stands for an open file of a process (`/proc/self/fd/1`, `/dev/stdout`).
     pub is_descriptor: bool,
-    /// Directories and links, in the order in which they are passed.
+    /// Directories and links, in the order of the walk.
     pub passed: Vec<Passed>,
 }
 
@@ -66,16 +66,16 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Links that are followed on one path, as many as the kernel follows. Source: path_resolution(7).
+/// The maximum number of links followed on one path, as in the kernel. Source: path_resolution(7).
 const LINKS_MAX: usize = 40;
 
 const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Way {
-    /// Walks `path`. Nothing is refused yet, and nothing opened but names (`O_PATH`).
+    /// Walks `path` and opens its names with `O_PATH` only. This step refuses nothing.
     ///
     /// # Errors
-    /// The error of open(2) for a name; `ENOENT` for a directory that is not there.
+    /// The error of open(2) for a name; `ENOENT` for a missing directory.
     pub fn walk(path: &Path) -> io::Result<Self> {
         let mut walker = Walker::at(path)?;
         let mut links = 0;
@@ -108,9 +108,9 @@ impl Way {
         }
     }
 
-    /// Refuses a way through a link that another user could have laid. Root follows links of root alone, and any user
-    /// those of their own; others are followed on the way, not at its end, in a directory that only the link's owner can
-    /// change.
+    /// Refuses a path through a link that another user could have planted. Root follows links of root; other users
+    /// follow links of root and their own. Links of others are followed inside the path, but not at its end, and only
+    /// in a directory that only the link's owner can change.
     ///
     /// # Errors
     /// [`Refused`], as the source of an error of the kind `PermissionDenied`.
@@ -132,17 +132,17 @@ fn may_follow(link: &Stat, within: &Stat, last: bool) -> bool {
     link.st_uid == 0 || link.st_uid == user || settled && (passes || is_unmapped(link.st_uid))
 }
 
-/// Tells whether the file of `stat` belongs to another user than the caller and root.
+/// Tells whether the file of `stat` belongs to a user other than the caller and root.
 pub fn is_anothers(stat: &Stat) -> bool {
     let user = rustix::process::geteuid().as_raw();
     stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid)
 }
 
-/// Tells whether another user than the caller and root can give a name in `directory` to another file than the one it has.
-/// In a directory that others may write to, the sticky bit leaves names to the owners of files.
+/// Tells whether a user other than the caller and root can make a name in `directory` refer to another file. The sticky
+/// bit reserves names in a writable directory to the owners of the files.
 ///
-/// A group that may write counts for root. Of a user's own directory, or one of root's, its owner let the group in: there
-/// a member can only put another file of the user's or root's in the place of one.
+/// A group with write permission counts as trusted, because the owner (the user or root) admitted it. A member can only
+/// exchange one file of the user's or root's for another.
 pub fn changeable_by_others(directory: &Stat) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     let sticky = directory.st_mode & 0o1000 != 0;
@@ -151,17 +151,17 @@ pub fn changeable_by_others(directory: &Stat) -> bool {
     is_anothers(directory) || !sticky && (others || group)
 }
 
-/// The number as which a user namespace shows an owner that it does not know. Source: user_namespaces(7); every
-/// distribution leaves `/proc/sys/kernel/overflowuid` at this.
+/// The number as which a user namespace shows an unmapped owner. Source: user_namespaces(7); every distribution leaves
+/// `/proc/sys/kernel/overflowuid` at this value.
 const OVERFLOW: u32 = 65534;
 
-/// Tells whether an owner is hidden by a user namespace, as root is inside of `quell run`: there the owner of a file in
-/// `/etc` cannot be told, and is no user that the namespace holds.
+/// Tells whether a user namespace hides an owner. Inside of `quell run` root is hidden in this way: the owner of a file
+/// in `/etc` is unknown there, and is no user of the namespace.
 pub fn is_unmapped(owner: u32) -> bool {
     owner == OVERFLOW && std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps(&map, OVERFLOW))
 }
 
-/// Tells whether a map of user numbers has one for `user`. Shape of a line: first inside, first outside, how many.
+/// Tells whether a map of user numbers contains `user`. Shape of a line: first inside, first outside, count.
 fn maps(map: &str, user: u32) -> bool {
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
@@ -192,7 +192,7 @@ impl Walker {
         Ok(Self { here, stat, path: path_so_far, ahead, passed: vec![first] })
     }
 
-    /// Opens a name in this directory: what automounts is mounted, and no link is followed.
+    /// Opens a name in this directory. Automounts are triggered, and links are not followed.
     fn open(&self, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
         match open_directory(&self.here, name) {
             Err(Errno::NOTDIR | Errno::LOOP) => {}
@@ -215,7 +215,7 @@ impl Walker {
         (self.here, self.stat) = (here, stat);
     }
 
-    /// Goes on where a link leads to; gives the open file that a link of procfs at the end stands for.
+    /// Continues at the target of a link; returns the open file for a procfs link at the end of the path.
     fn follow(
         &mut self,
         name: &OsStr,
@@ -225,7 +225,7 @@ impl Walker {
         let (last, path) = (self.ahead.is_empty(), self.path.join(name));
         self.passed.push(Passed::Link { stat, within: self.stat, last, path: path.clone() });
         if rustix::fs::fstatfs(&self.here)?.f_type == PROC_SUPER_MAGIC {
-            // Such a link has no text that could be walked: the kernel knows what it stands for.
+            // A procfs link has no target text to walk; only the kernel resolves it.
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let found = rustix::fs::openat(&self.here, name, flags, Mode::empty())?;
             let stat = rustix::fs::fstat(&found)?;

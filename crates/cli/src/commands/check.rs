@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use crate::{host, images, output};
 use quell_base::shown;
 use quell_mount::stamp::{self, Stamp};
-use quell_mount::{Change, Checked, OsError, Trust};
+use quell_mount::{Checked, OsError, SourceChange, Trust};
 use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
@@ -63,7 +63,7 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
     Ok(0)
 }
 
-fn changed(path: &Path, changes: &[Change]) -> Failure {
+fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
     let what = match changes.len() {
         1 => "1 original has".to_owned(),
         count => format!("{count} originals have"),

@@ -1,5 +1,4 @@
-//! Which setting bars a step, and the line to ask the administrator for. Judges a refusal by the node's settings; reads
-//! them once.
+//! Finds the setting that bars a step, and the line to ask the administrator for. Reads the node's settings once.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,12 +7,12 @@ use rustix::io::Errno;
 
 use crate::error::{Step, Unavailable};
 
-/// What bars something, and what to ask for.
+/// A setting that bars something, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The setting or feature.
     pub setting: String,
-    /// What to ask the administrator for; the exact line where there is one.
+    /// The request to the administrator; the exact line where there is one.
     pub ask: String,
 }
 
@@ -31,7 +30,7 @@ pub(super) struct Node {
     pub(super) erofs: Erofs,
 }
 
-/// What the kernel has of EROFS.
+/// The kernel's support for EROFS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Erofs {
     /// It is there.
@@ -81,7 +80,7 @@ fn erofs(release: &str) -> Erofs {
     }
 }
 
-/// What bars `refused` on `node`; `None` where no usual cause fits.
+/// The setting that bars `refused` on `node`; `None` if no usual cause fits.
 pub(super) fn of(refused: &Unavailable, node: &Node) -> Option<Cause> {
     match (refused.step, refused.errno) {
         (Step::OpenFuse, errno) => Some(fuse_device(errno, node)),

@@ -1,7 +1,7 @@
-//! Making whole what the image holds in part: the held stretches from the image, the others from the original, each file
-//! once a node and several at a time.
+//! Makes files whole that the image holds in part: held stretches from the image, the others from the original. Each file is
+//! made once a node, several at a time.
 //!
-//! An original counts only if it is what was packed: by size, times and inode, before and after it is read. Files that
+//! An original is used only if its size, times and inode are the packed ones, before and after it is read. Files that
 //! cannot be made whole are left out; their names come from the originals like others that are not held.
 
 use std::num::NonZeroU64;
@@ -10,11 +10,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quell_image::{Attributes, FileContent as Content, FilePart as Part, Image, Nid};
+use quell_image::{Attributes, FileContent as Content, FilePart as Part, Image};
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, fadvise, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::fill::create;
+use super::files::{create, name_of, write_at};
 use super::plan::PartFile;
 use crate::memory::{Memory, Shared};
 
@@ -36,7 +36,7 @@ impl Completer<'_> {
         let lane = || {
             let mut buffer = vec![0; STRETCH];
             while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // What is not there afterwards is bound from the original.
+                // A file that is missing afterwards is bound from the original.
                 let _absent = self.file(file, &mut buffer);
             }
         };
@@ -81,11 +81,6 @@ impl Completer<'_> {
         }
         gaps.into_iter().try_for_each(|gap| copy(original, made, gap, buffer))
     }
-}
-
-/// What a file is called in the store.
-pub(crate) fn name_of(nid: Nid) -> String {
-    nid.value().to_string()
 }
 
 /// Opens the original of `path`, reached from its root, never as a link.
@@ -133,15 +128,6 @@ fn copy(from: &OwnedFd, to: &OwnedFd, range: Range<u64>, buffer: &mut [u8]) -> R
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-    }
-    Ok(())
-}
-
-/// Writes all of `bytes` at `at`.
-pub(crate) fn write_at(file: &OwnedFd, bytes: &[u8], at: u64) -> Result<(), Errno> {
-    let mut written = 0;
-    while written < bytes.len() {
-        written += rustix::io::pwrite(file, &bytes[written..], at + written as u64)?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 //! Extended attributes are not copied, and times are those of modification.
 //!
 //! A file of a complete image that the image has no content of has its size and times, and the permissions of others; the
-//! user, who owns it, has none. So it cannot be opened: zeros are never an answer. Whom permissions do not bind has no
-//! extraction of such an image ([`can_read_anything`]).
+//! user, who owns it, has none. So it cannot be opened: zeros are never an answer. A user who is not bound by
+//! permissions gets no extraction of such an image ([`can_read_anything`]).
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::complete::{name_of, write_at};
+use super::files::{create, name_of, write_at};
 use super::plan::Plan;
 use crate::fuse::abi::Attr;
 use crate::loaded::LoadedImage;
@@ -45,7 +45,7 @@ impl User {
     }
 }
 
-/// Whether permissions do not keep the user of this process, or a program that it starts, from reading a file.
+/// Tells whether the user of this process, or a program that it starts, can read files regardless of permissions.
 pub(crate) fn can_read_anything(privilege: Privilege) -> bool {
     privilege == Privilege::Administrator || rustix::process::geteuid().is_root()
 }
@@ -56,13 +56,13 @@ pub(crate) struct Filler<'i> {
     image: &'i Image<Shared>,
     memory: &'i Memory,
     user: &'i User,
-    /// Who packed the image could read what it holds, and is the user.
+    /// The user packed the image, and so could read everything that it holds.
     packed_by_viewer: bool,
     /// Places that something is bound over, so that nothing below them is copied with what lies around them.
     places: HashSet<&'i Path>,
-    /// Where files with several names were made first.
+    /// The first name of each file that has several.
     linked: HashMap<Nid, (PathBuf, OwnedFd)>,
-    /// Where the files are that were made whole.
+    /// The directory of files that were made whole.
     store: &'i OwnedFd,
     /// Files that were to be made whole.
     parts: HashSet<Nid>,
@@ -213,7 +213,7 @@ impl<'i> Filler<'i> {
         utimensat(at, name, &Timestamps { last_access: time, last_modification: time }, follow_not)
     }
 
-    /// Whether the content of a file is there, or comes.
+    /// Tells whether the content of a file is there, or will come.
     fn is_readable(&self, nid: Nid, attributes: &Attributes) -> bool {
         self.image.index().beyond() == Beyond::Originals
             || match attributes.kind {
@@ -265,17 +265,11 @@ fn give(at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno
     change(Some(Uid::from_raw(attributes.uid)), None)
 }
 
-/// Makes a file that was not there.
-pub(crate) fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    openat(at, name, flags, Mode::from_raw_mode(0o600))
-}
-
 fn damaged(_corrupt: quell_image::Corrupt) -> Errno {
     Errno::IO
 }
 
-/// The permissions of who is not the owner.
+/// The permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
 const DIRECTORY: OFlags =

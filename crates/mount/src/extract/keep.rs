@@ -23,7 +23,7 @@ use crate::server::ranks::{Heard, Rank, Watch};
 use crate::stats::{ExtractStats, ImageStats, RunMode, RunStats};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork};
 
-/// What an extraction is made of.
+/// The parts of an extraction.
 #[derive(Debug)]
 pub(crate) struct Extraction {
     namespaces: Namespaces,
@@ -32,8 +32,8 @@ pub(crate) struct Extraction {
 
 /// Extracts `image` into a namespace, by a child.
 ///
-/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] where
-/// something could be read that is not there; else what was refused.
+/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] if
+/// files without content could be read; else the step that was refused.
 pub(crate) fn extract(
     layout: &Layout,
     image: &LoadedImage,
@@ -47,7 +47,7 @@ pub(crate) fn extract(
     if plan.unread > 0 && can_read_anything(Privilege::of_this_process()) {
         return Err(Unavailable::new(plan.unreadable(), Errno::NODATA));
     }
-    // What is copied to be read is there twice while it is extracted.
+    // A compressed or copied image is in memory twice during the extraction.
     let needed = plan.bytes + image.memory.bytes_to_copy();
     if let Err(ImageError::Memory { needed, allowed, .. }) = budget.verify(needed) {
         return Err(Unavailable::new(Step::ExtractMemory { needed, allowed }, Errno::NOMEM));
@@ -111,7 +111,7 @@ pub(crate) fn keep(
         file_bytes: image.memory.file_bytes(),
         ..ImageStats::default()
     };
-    // What was extracted is not needed again.
+    // The image is not needed after the extraction.
     drop(image);
     let mut keeper = Keeper { extraction, image: image_stats, listener, ready, starter, ranks: Vec::new() };
     while !keeper.is_deserted() {
@@ -132,7 +132,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Whether no rank is left, and none is on the way.
+    /// Tells whether no rank is left, and none is on the way.
     fn is_deserted(&mut self) -> bool {
         let gone = |watch: &mut Option<Watch>| {
             if watch.as_ref().is_some_and(Watch::is_over) {
@@ -208,5 +208,5 @@ impl Keeper {
     }
 }
 
-/// How often a process is looked at where the kernel has no descriptor for it.
+/// The pause between two looks at a process where the kernel has no descriptor for it.
 const LOOK_AGAIN_NANOS: i64 = 200_000_000;

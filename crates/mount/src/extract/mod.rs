@@ -1,5 +1,5 @@
-//! Running from an image where FUSE is not to be had: its content is copied into a tmpfs of the namespace, which is bound
-//! over the directories that the image knows completely. A file that it holds in part is made whole from the original, if
+//! Runs from an image without FUSE: the content is copied into a tmpfs of the namespace, which is bound over the directories
+//! that the image knows completely. A file that it holds in part is made whole from the original, if
 //! that is as it was. What it knows and does not hold is bound back from the original, within a bound; beyond it nothing is
 //! extracted.
 //!
@@ -11,13 +11,18 @@
 //! /lustre/env/results   bind of the original, a live directory
 //! ```
 //!
-//! After that the program asks the kernel alone, and no server. A complete image has no originals: what it lists without
-//! content is there and cannot be opened.
+//! After that the program asks the kernel alone, and no server. A complete image has no originals: files that it lists
+//! without content exist and cannot be opened.
 //!
-//! - [`plan`] decides what is bound from where; - [`complete`] makes parts whole; - [`fill`] copies; - [`place`] mounts; - [`keep`] lets ranks in.
+//! - [`plan`] decides which names are bound from which source
+//! - [`complete`] makes parts whole
+//! - [`fill`] copies
+//! - [`place`] mounts
+//! - [`keep`] lets ranks in
 
 pub(crate) mod complete;
-pub(crate) mod fill;
+pub(crate) mod files;
+mod fill;
 pub(crate) mod keep;
 pub(crate) mod place;
 pub(crate) mod plan;

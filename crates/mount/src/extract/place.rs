@@ -1,5 +1,5 @@
-//! Mounting an extraction: the tmpfs at a place that no root lies below, with the originals beside what is filled in, made
-//! read-only, its parts bound over their directories, the originals of names over those, and itself taken away again.
+//! Mounts an extraction. A tmpfs is mounted where no root lies below it, filled beside the originals, and made read-only. Its
+//! parts are bound over their directories, and the originals of names over those. Then the tmpfs itself is unmounted.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,8 @@ use super::fill::{Filler, User};
 use super::plan::{From, Plan};
 use crate::error::{Step, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::namespace::{Layout, Namespaces, at, bind_back, isolate_for, magic, open_originals};
+use crate::mount_points::{at, magic};
+use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_originals};
 
 /// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
 /// planned come from the originals.
@@ -65,8 +66,8 @@ pub(crate) fn place(
     Ok((namespaces, unfilled.len()))
 }
 
-/// Forbids user namespaces within that of this process: who makes one has all rights to the user's files there, and would
-/// read zeros where the image has no content.
+/// Forbids user namespaces within that of this process: a process that makes one has all rights to the user's files there,
+/// and would read zeros from files without content.
 fn forbid_user_namespaces() -> Result<(), Errno> {
     let setting =
         openat(CWD, "/proc/sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -99,7 +100,7 @@ fn fill(
     user: &User,
 ) -> Result<Vec<PathBuf>, Unavailable> {
     let failed = |errno| Unavailable::new(Step::Extract, errno);
-    // What cannot be had now is asked for again, and named, where it is needed.
+    // A failure here is not final: content is asked for again where it is needed, and the error is reported there.
     let _as_far_as_it_goes = image.memory.copy_all();
     mkdirat(top, STORE, Mode::RWXU).map_err(failed)?;
     let store = openat(top, STORE, DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -130,9 +131,9 @@ fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
     mount_bind(magic(&part), magic(&target))
 }
 
-/// Binds the original of `path`, reached from its root, over what is there now.
+/// Binds the original of `path`, reached from its root, over the placeholder.
 ///
-/// **Errors** `ENOENT` where the original has gone: what the image lists of it is an empty file, which no program may take for it.
+/// **Errors** `ENOENT` where the original has gone: its placeholder is an empty file, which no program may take for it.
 fn bind_original(roots: &[(OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let original = open_below(roots, path, OFlags::PATH)?;

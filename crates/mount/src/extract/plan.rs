@@ -1,9 +1,9 @@
-//! What an extraction shows where: which directories come from the image, and which names within them from the originals.
-//! Looks at the image's names only; no file system is asked anything.
+//! Plans an extraction: the directories that come from the image, and the names within them that come from the originals.
+//! Reads the image's names alone and asks no file system.
 //!
 //! Each name that is bound from the original costs a lookup on the shared file system when the namespace is made, so there
 //! is a bound on them. Where an image would exceed it, directories with many such names for each file that they hold stay
-//! the original, the worst first; what is known completely within them is shown from the image all the same.
+//! the original, the worst first; completely known directories within them are still shown from the image.
 
 use quell_image::{
     Beyond, Corrupt, Coverage, FileContent as Content, FileKind as Kind, FilePart as Part, Image, Nid,
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use super::BINDS_MAX;
 use crate::error::Step;
 
-/// What is put in place, and how much it takes.
+/// The pieces to put in place, and the memory that they take.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In this order: what lies within another comes after it.
+    /// In this order: a piece within another comes after it.
     pub(crate) pieces: Vec<Piece>,
     /// Files that are held in part, and made whole from their originals; one with several names may be there several times.
     pub(crate) parts: Vec<PartFile>,
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
 /// A file that is held in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartFile {
-    /// Where its original is.
+    /// The path of its original.
     pub(crate) path: PathBuf,
     pub(crate) nid: Nid,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Piece {
     pub(crate) from: From,
 }
 
-/// What a place shows.
+/// The content of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     /// This directory of the image, with everything below.
@@ -89,17 +89,17 @@ impl Plan {
         Ok(planner.plan)
     }
 
-    /// How many names come from the originals.
+    /// The number of names that come from the originals.
     pub(crate) fn bound(&self) -> usize {
         self.pieces.iter().filter(|piece| piece.from == From::Original).count()
     }
 
-    /// What fails where files of which the image has no content could be read all the same.
+    /// The step that fails if files without content in the image could be read nevertheless.
     pub(crate) fn unreadable(&self) -> Step {
         Step::ExtractUnread { files: self.unread }
     }
 
-    /// How far it has come.
+    /// The progress so far.
     ///
     /// Files without content are not part of it: a complete image has no originals, so nothing of its plan is forgotten.
     fn mark(&self) -> (usize, usize, u64, u64) {
@@ -120,7 +120,7 @@ struct Planner<'i, B> {
     /// Directories that were met: a forged image may have one within itself.
     met: HashSet<Nid>,
     beyond: Beyond,
-    /// Whether directories are shown from the image, of those that were asked about.
+    /// Decisions so far: true for a directory that is shown from the image.
     shown: HashMap<Nid, bool>,
     /// Most quarters of a bound name for each file held, in a directory that is shown from the image, if there is a bound.
     quarters: Option<u64>,
@@ -210,7 +210,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         Ok(if self.plan.pieces.len() > pieces { Holds::Something } else { Holds::OriginalsOnly })
     }
 
-    /// Whether a directory is shown from the image, rather than as its original.
+    /// Tells whether a directory is shown from the image, rather than as its original.
     fn is_shown(&mut self, directory: Nid, depth: usize) -> Result<bool, Corrupt> {
         if self.beyond == Beyond::Nothing {
             return Ok(true);
@@ -226,7 +226,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         Ok(shown)
     }
 
-    /// Whether the names of a directory that would be bound are not too many for the files that it holds.
+    /// Tells whether the names of a directory that would be bound are not too many for the files that it holds.
     fn is_worth_it(&mut self, directory: Nid, depth: usize) -> Result<bool, Corrupt> {
         let Some(quarters) = self.quarters else { return Ok(true) };
         let (mut held, mut bound) = (0_u64, 0_u64);
@@ -243,7 +243,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         Ok(bound.saturating_mul(4) <= held.saturating_mul(quarters))
     }
 
-    /// Where a file's content comes from.
+    /// The source of a file's content.
     fn source(&self, file: Nid) -> Result<Source, Corrupt> {
         let content = self.image.content(file)?;
         Ok(match content {
@@ -262,7 +262,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         self.plan.bytes = self.plan.bytes.saturating_add(bytes.div_ceil(PAGE).saturating_mul(PAGE));
     }
 
-    /// Whether the rest of a file is worth reading.
+    /// Tells whether the rest of a file is worth reading.
     fn is_made_whole(&self, part: &Part<'_>) -> bool {
         let held = part.held_bytes();
         self.beyond == Beyond::Originals && held > 0 && part.size().saturating_sub(held) <= REST_MAX
@@ -287,7 +287,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     }
 }
 
-/// Where the content of a file comes from.
+/// The source of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The image. Unit: bytes.
@@ -300,7 +300,7 @@ enum Source {
     Nothing,
 }
 
-/// What a directory of the image has to offer, with all below it.
+/// The files that a directory of the image holds, with all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     /// Content.
@@ -311,14 +311,14 @@ enum Holds {
     OriginalsOnly,
 }
 
-/// How many quarters of a bound name a directory may have for each file that it holds, tried in this order where any number is
-/// too many. With the last one no name is bound: a directory is shown from the image with all below it, or not at all.
+/// Quarters of a bound name that a directory may have for each file that it holds. Each is tried in this order while there are
+/// too many bound names. With the last one no name is bound: a directory is shown from the image with all below it, or not at all.
 const QUARTERS_BOUND: [u64; 8] = [256, 64, 16, 8, 4, 2, 1, 0];
 
 /// Deeper directories have no path that could be opened; a forged image cannot make this recurse further.
 const DEPTH_MAX: usize = 2048;
 
-/// What a file on a tmpfs is rounded up to.
+/// The unit to which a tmpfs rounds up a file.
 const PAGE: u64 = 4096;
 
 /// Most bytes of a file that are read from its original to make it whole. A larger one is bound from the original: one name,

@@ -44,7 +44,7 @@ bitflags! {
         const POSIX_LOCKS = 1 << 1;
         /// OPEN carries `O_TRUNC`.
         const ATOMIC_O_TRUNC = 1 << 3;
-        /// Modes of what is made come without the umask applied, and the umask beside them.
+        /// Modes of new files come without the umask applied, and the umask beside them.
         const DONT_MASK = 1 << 6;
         /// WRITEs of more than one page.
         const BIG_WRITES = 1 << 5;
@@ -98,7 +98,7 @@ bitflags! {
     pub(crate) struct OpenFlags: u32 {
         /// Reads and writes go past the kernel's cache.
         const DIRECT_IO = 1 << 0;
-        /// What is in the kernel's cache stays valid.
+        /// The kernel's cache of the file stays valid.
         const KEEP_CACHE = 1 << 1;
         /// The kernel keeps the listing.
         const CACHE_DIR = 1 << 3;
@@ -107,7 +107,7 @@ bitflags! {
     }
 }
 
-/// What OPEN answers.
+/// The answer to OPEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
     /// The handle that later requests carry; zero if none of them needs one.
@@ -190,7 +190,7 @@ pub(crate) mod opcode {
     pub(crate) const TMPFILE: u32 = 51;
 }
 
-/// How long the kernel may keep an answer without asking again.
+/// The time for which the kernel may keep an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validity {
     /// For the life of the mount: the answer comes from the image.
@@ -268,9 +268,9 @@ impl Attr {
 pub(crate) struct Entry {
     /// The inode; `None` says that the name is absent.
     pub(crate) node: Option<NodeId>,
-    /// How long the name, or its absence, may be kept.
+    /// The time for which the name, or its absence, may be kept.
     pub(crate) name_valid: Validity,
-    /// How long the attributes may be kept.
+    /// The time for which the attributes may be kept.
     pub(crate) attr_valid: Validity,
     /// Attributes; ignored when the name is absent.
     pub(crate) attr: Attr,
@@ -315,7 +315,7 @@ pub(crate) const INIT_OUT: usize = 64;
 pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32) -> [u8; INIT_OUT] {
     /// Requests in flight of readahead and the like; the default of 12 slows down parallel first reads.
     const MAX_BACKGROUND: u16 = 64;
-    /// Where the kernel begins to call the mount congested: three quarters, as its own default.
+    /// The number of requests at which the kernel calls the mount congested: three quarters, as by default.
     const CONGESTION: u16 = 48;
     let mut bytes = [0; INIT_OUT];
     let mut out = Layout(&mut bytes);
@@ -340,79 +340,6 @@ pub(crate) fn encode_statfs(stat: &rustix::fs::StatVfs) -> Totals {
 /// `value` in 32 bits, the largest one if it does not fit: block sizes and name lengths always do.
 fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-/// A listing under construction: `struct fuse_dirent` or `struct fuse_direntplus`, one after the other.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-/// Whether an entry went into a [`Listing`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pushed {
-    /// It did.
-    Yes,
-    /// The program's buffer is full: send what there is.
-    Full,
-}
-
-/// One name of a directory, as listings carry it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListedName<'a> {
-    /// `d_ino`.
-    pub(crate) inode: u64,
-    /// Where the next READDIR continues.
-    pub(crate) next: u64,
-    /// `d_type`: the type bits of the mode, shifted right by 12.
-    pub(crate) kind: u32,
-    /// The name, without a zero byte.
-    pub(crate) name: &'a [u8],
-}
-
-impl Listing {
-    /// An empty listing of at most `limit` bytes, as the request asked.
-    pub(crate) fn new(limit: u32) -> Self {
-        let limit = limit.min(MAX_TRANSFER) as usize;
-        Self { bytes: Vec::with_capacity(limit), limit }
-    }
-
-    /// Appends a name.
-    pub(crate) fn push(&mut self, name: &ListedName<'_>) -> Pushed {
-        self.record(None, name)
-    }
-
-    /// Appends a name with its entry. An entry without a node says that attributes are not known.
-    pub(crate) fn push_plus(&mut self, entry: &Entry, name: &ListedName<'_>) -> Pushed {
-        self.record(Some(entry), name)
-    }
-
-    fn record(&mut self, entry: Option<&Entry>, name: &ListedName<'_>) -> Pushed {
-        const DIRENT: usize = 24;
-        let before = entry.map_or(0, |_| Entry::BYTES);
-        let record = (before + DIRENT + name.name.len()).next_multiple_of(8);
-        if self.bytes.len() + record > self.limit {
-            return Pushed::Full;
-        }
-        let start = self.bytes.len();
-        if let Some(entry) = entry {
-            self.bytes.extend_from_slice(&entry.encode());
-        }
-        self.bytes.extend_from_slice(&name.inode.to_ne_bytes());
-        self.bytes.extend_from_slice(&name.next.to_ne_bytes());
-        let length = u32::try_from(name.name.len()).unwrap_or(u32::MAX);
-        self.bytes.extend_from_slice(&length.to_ne_bytes());
-        self.bytes.extend_from_slice(&name.kind.to_ne_bytes());
-        self.bytes.extend_from_slice(name.name);
-        self.bytes.resize(start + record, 0);
-        Pushed::Yes
-    }
-
-    /// The bytes to send.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// Writes integers one after the other into a structure of known length.
@@ -450,17 +377,6 @@ mod tests {
         let bytes = Entry::absent(Validity::Forever).encode();
         assert_eq!(bytes[..8], [0; 8]);
         assert_eq!(bytes[16..24], u64::from(u32::MAX).to_ne_bytes());
-    }
-
-    #[test]
-    fn a_listing_stops_at_its_limit_and_keeps_eight_byte_records() {
-        let mut listing = Listing::new(64);
-        let name = ListedName { inode: 7, next: 1, kind: 8, name: b"numpy" };
-        assert_eq!(listing.push(&name), Pushed::Yes);
-        assert_eq!(listing.bytes().len(), 32);
-        assert_eq!(listing.push(&name), Pushed::Yes);
-        assert_eq!(listing.push(&name), Pushed::Full);
-        assert_eq!(listing.bytes().len(), 64);
     }
 
     #[test]

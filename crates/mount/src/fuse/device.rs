@@ -11,7 +11,7 @@ use super::abi::{self, NodeId};
 #[derive(Debug)]
 pub(crate) struct Device(OwnedFd);
 
-/// What a read of the device gave.
+/// The outcome of a read of the device.
 #[derive(Debug)]
 pub(crate) enum Received {
     /// A request of this many bytes.
@@ -115,10 +115,10 @@ impl Device {
     }
 }
 
-/// How a cached name is given up.
+/// The way in which a cached name is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forgetting {
-    /// Dropped at once. For a directory this would also take away what is mounted below it.
+    /// Dropped at once. For a directory this would also remove mounts below it.
     Drop,
     /// Kept, but asked for again at its next use (Linux 6.2 and later).
     Expire,

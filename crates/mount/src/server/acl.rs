@@ -18,7 +18,7 @@ const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
-/// Whom the list is asked about: not the file's owner.
+/// The user whose rights are asked for, who is not the file's owner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) uid: u32,

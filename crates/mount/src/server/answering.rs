@@ -1,8 +1,9 @@
 //! The server process: threads that answer, notify and fetch, and one that stands by for the holder.
 //!
 //! It begins where the one before it stopped: tables and the numbers of descriptors from the
-//! [`Estate`](super::estate::Estate), and in each thread's slot the request that may not have been answered. When the
-//! holder dies, the thread that stands by forks another one and ends the server; [`super::holder`] says why.
+//! [`HandoverMemory`](super::handover::HandoverMemory), and in each thread's slot the request that may not have been
+//! answered. When the holder dies, the thread that stands by forks another one and ends the server; [`super::holder`] says
+//! why.
 //!
 //! The process' first thread only keeps the lifeline, see [`super::lifeline`].
 
@@ -13,37 +14,27 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, set_parent_process_death_signal};
 
-use super::Server;
-use super::estate::Fact;
-use super::holder::{Holding, hold};
-use super::lifeline::{Lifeline, Pair, keep_alone};
-use super::locks::grant_locks;
-use super::notifier::{Forget, Notifier, notify};
-use super::pusher::push_queued;
+use super::frozen::parts::push_queued;
+use super::handover::Fact;
+use super::holder::hold;
+use super::holding::{Holding, NO_THREADS, ServerStart};
+use super::lifeline::{Lifeline, keep_alone};
+use super::live::locks::grant_locks;
+use super::notifier::{Forget, Notifier};
+use super::notifying::notify;
+use super::serving::Server;
 use super::slots::{Death, Slot};
 use crate::sys::process::{
     Forked, PARENT_DIED, SingleThreaded, exit_now, fork_among_threads, keep_for_this_thread,
     wait_for_parent_signal,
 };
 
-/// The things that a server begins with.
-#[derive(Debug)]
-pub(crate) struct Heir {
-    pub(crate) holding: Holding,
-    /// To the holder.
-    pub(crate) lifeline: Pair,
-    /// The holder.
-    pub(crate) holder: Pid,
-    /// The death of the server before this one, if there was one.
-    pub(crate) death: Option<Death>,
-}
-
 /// Answers until the mount is gone. This is the process' one thread at first, and does nothing but start another one: the
 /// C library does not know its number, see [`fork_sharing_descriptors`](crate::sys::process::fork_sharing_descriptors).
-pub(crate) fn answer(heir: Heir, alone: &SingleThreaded) -> ! {
+pub(crate) fn answer(start: ServerStart, alone: &SingleThreaded) -> ! {
     let _name_stays = rustix::thread::set_name(c"quell-server");
-    let Heir { holding, lifeline: (read_end, write_end), holder, death } = heir;
-    holding.estate.forsake(alone);
+    let ServerStart { holding, lifeline: (read_end, write_end), holder, death } = start;
+    holding.handover.release_slots(alone);
     let _looked_at_once_more = set_parent_process_death_signal(Some(PARENT_DIED));
     let (settled, is_settled) = channel();
     let lifeline = Lifeline::of_server(read_end);
@@ -62,7 +53,7 @@ pub(crate) fn answer(heir: Heir, alone: &SingleThreaded) -> ! {
 fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>, is_settled: &Receiver<()>) {
     // No thread that the kernel may not let go, before the holder can see what becomes of us.
     let _first_thread_lives = is_settled.recv();
-    holding.estate.succeed();
+    holding.handover.wait_for_earlier_threads();
     holding.memory.take_over();
     let (notifier, jobs) = Notifier::new();
     let server = Arc::new(Server::new(&holding, notifier, death));
@@ -75,13 +66,14 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
 /// Starts the threads that answer, notify, push and fetch.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
-/// they die only after it has one. So they have descriptors of their own, or what the next server closes would stay open.
+/// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
+/// would otherwise stay open.
 fn start_threads(
     server: &Arc<Server>,
     holding: &Holding,
     jobs: std::sync::mpsc::Receiver<Forget>,
 ) -> Option<()> {
-    for (memory, tenure) in holding.estate.slots.iter().zip(&holding.estate.tenures) {
+    for (memory, tenure) in holding.handover.slots.iter().zip(&holding.handover.tenures) {
         let (server, ended) = (Arc::clone(server), Arc::clone(&holding.ended));
         let (memory, tenure) = (Arc::clone(memory), tenure.clone());
         spawn(move || {
@@ -97,17 +89,17 @@ fn start_threads(
         let _dies_with_the_others = keep_for_this_thread(&[notifying.device.descriptor()]);
         notify(&notifying, &jobs);
     })?;
-    let pushing = Arc::clone(server);
+    let (pushing, device) = (Arc::clone(&server.frozen), Arc::clone(&server.device));
+    let mut descriptors = server.packed.memory.descriptors();
+    descriptors.push(device.descriptor());
     spawn(move || {
-        let mut descriptors = pushing.memory.descriptors();
-        descriptors.push(pushing.device.descriptor());
         let _dies_with_the_others = keep_for_this_thread(&descriptors);
         push_queued(&pushing);
     })?;
-    let granting = Arc::clone(server);
+    let granting = Arc::clone(&server.live);
     spawn(move || grant_locks(&granting))?;
-    for _ in 0..server.memory.fetchers() {
-        let memory = Arc::clone(&server.memory);
+    for _ in 0..server.packed.memory.fetchers() {
+        let memory = Arc::clone(&server.packed.memory);
         spawn(move || memory.fetch_all())?;
     }
     Some(())
@@ -116,9 +108,6 @@ fn start_threads(
 fn spawn(work: impl FnOnce() + Send + 'static) -> Option<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(work).ok().map(|_runs_alone| ())
 }
-
-/// Exit status of a server that could not start its threads: no request was the cause.
-pub(crate) const NO_THREADS: i32 = 1;
 
 /// Stack of each thread; nothing recurses.
 const STACK: usize = 256 << 10;
@@ -137,7 +126,7 @@ impl StandBy {
         while rustix::process::getppid() == Some(holder) {
             wait_for_parent_signal();
         }
-        if self.holding.estate.is_settled(Fact::Finished) {
+        if self.holding.handover.is_settled(Fact::Finished) {
             exit_now(0);
         }
         loop {
@@ -164,7 +153,7 @@ impl StandBy {
         let Self { holding, server, lifeline } = self;
         std::mem::forget(server);
         if let Some(alone) = SingleThreaded::verify() {
-            hold(holding.inherit(), Some(lifeline), &alone);
+            hold(holding.inherit(), Some(lifeline), &alone, answer);
         }
         exit_now(0)
     }

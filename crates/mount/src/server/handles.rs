@@ -15,7 +15,7 @@ use quell_image::Nid;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::nodes::Node;
+use super::node::Node;
 use crate::fuse::abi::NodeId;
 use crate::fuse::request::{FileHandle, Unique};
 use crate::lock;

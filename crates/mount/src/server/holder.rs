@@ -1,89 +1,50 @@
 //! The holder: keeps what must survive a server, lets ranks in, and forks the next server when one dies.
 //!
 //! It answers nothing, reads nothing of the image, and has one thread, so that it can fork at any time. It and its server
-//! have one table of descriptors ([`super::lifeline`] draws it), so what a server opened is there for the next one; all
-//! else that the next one needs is in shared memory ([`Estate`]).
+//! have one table of descriptors ([`super::lifeline`] draws it), so descriptors of one server are there for the next; all
+//! else that the next one needs is in shared memory ([`HandoverMemory`](super::handover::HandoverMemory)).
 //!
 //! ```text
 //! server dies --> its lifeline is cut --> the holder closes what no record names, forks the next server
 //! holder dies --> the kernel tells its server --> that forks a holder and ends --> the new holder forks the next server
 //! ```
 //!
-//! The server makes room for another one when it has replaced its holder: its threads keep it from clone(2), after which
-//! the C library's allocator would not be usable, and after fork(2) the two tables are different ones.
+//! A server that has replaced its holder ends in favour of another server. Its threads keep it from clone(2), after which
+//! the C library's allocator would not be usable; after fork(2) the two tables of descriptors are separate.
 //!
-//! Only if both die at once the connection ends, as it did before there was a holder: what the kernel knows still works,
-//! everything else is `ENOTCONN`.
+//! If both die at once, the connection ends: cached answers of the kernel still work, everything else is `ENOTCONN`.
 //!
 //! The namespace's descriptors are held only while a rank lives that was let in: they would keep it alive.
 
 use std::collections::HashSet;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
-use rustix::process::{Pid, Uid, WaitOptions};
+use rustix::process::{Pid, WaitOptions};
 
-use super::answering::{Heir, NO_THREADS, answer};
-use super::builder::Builder;
-use super::estate::{Estate, Fact};
-use super::evidence::MadeFiles;
+use super::door::turn_away;
+use super::handover::Fact;
+use super::holding::{Door, Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, Pair};
 use super::patience::Patience;
 use super::ranks::{Heard, Rank, Watch};
 use super::roll::Roll;
 use super::slots::Death;
-use super::start::turn_away;
 use crate::counters::{Counters, Loss};
 use crate::error::{Step, Unavailable};
-use crate::fuse::device::Device;
-use crate::memory::{Memory, Shared};
-use crate::message::{FromServer, send};
-use crate::namespace::Namespaces;
+use crate::message::send;
 use crate::rendezvous::is_this_user;
-use crate::stats::{ImageStats, replace_file};
 use crate::sys::process::{
     Forked, SingleThreaded, block_parent_signal, close_all_but, close_each, fork_sharing_descriptors,
     open_descriptors,
 };
 
-/// The things that survive a server, and a holder.
-#[derive(Debug)]
-pub(crate) struct Holding {
-    pub(crate) estate: Estate,
-    pub(crate) image: Arc<Image<Shared>>,
-    pub(crate) memory: Arc<Memory>,
-    /// The owner of the image's file.
-    pub(crate) owner: Uid,
-    pub(crate) device: Arc<Device>,
-    /// Readable when the mount is gone.
-    pub(crate) ended: Arc<OwnedFd>,
-    pub(crate) door: Door,
-    /// The word to ranks that are let in.
-    pub(crate) ready: FromServer,
-    /// All ranks that ever came.
-    pub(crate) ranks: Vec<Rank>,
-    /// The rank that started us, until any rank has come.
-    pub(crate) starter: Option<Watch>,
-    /// Files that killed servers had made.
-    pub(crate) made: MadeFiles,
-}
-
-/// The way in.
-#[derive(Debug)]
-pub(crate) enum Door {
-    /// The namespace is being made.
-    Building { listener: OwnedFd, builder: Builder },
-    /// Ranks can come in.
-    Open { listener: OwnedFd, namespaces: Namespaces },
-    /// No rank lives.
-    Closed,
-}
+/// The life of a server process.
+pub(crate) type Serve = fn(ServerStart, &SingleThreaded) -> !;
 
 /// The server, as its holder knows it.
 #[derive(Debug)]
@@ -95,10 +56,10 @@ struct ServerProcess {
 /// Holds until the mount is gone, or no server can be had. `before` is a server that is about to end, after which this
 /// process has the common table of descriptors for itself.
 ///
-/// In a process that becomes a server, this does not return.
-pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded) {
+/// In a process that becomes a server, this calls `serve` and does not return.
+pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded, serve: Serve) {
     block_parent_signal();
-    let roll = Roll::attach(Arc::clone(&holding.estate.ranks));
+    let roll = Roll::attach(Arc::clone(&holding.handover.ranks));
     let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0, is_full: false };
     let mut death = before.map(|server| {
         holder.holding.made.lose_some();
@@ -113,7 +74,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         let mut running = match start_server(alone) {
             Ok(Started::Holder(server)) => server,
             Ok(Started::Server { lifeline, holder: pid }) => {
-                answer(Heir { holding: holder.holding, lifeline, holder: pid, death }, alone)
+                serve(ServerStart { holding: holder.holding, lifeline, holder: pid, death }, alone)
             }
             Err(_) if holder.wait_for_better_times() => continue,
             Err(errno) => return holder.give_up(errno),
@@ -133,11 +94,11 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
 }
 
 /// The number of times, and the pause after which, the status of a dead server is asked for. Its threads are about to end when its
-/// lifeline is cut, so what is left takes microseconds.
+/// lifeline is cut, so the rest takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
-/// Which side of the fork this is.
+/// The two sides of the fork.
 enum Started {
     Holder(ServerProcess),
     Server { lifeline: Pair, holder: Pid },
@@ -153,8 +114,8 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// The cause of death of a server whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
-/// before another server has answered.
+/// The cause of death of a server whose lifeline is cut. The cause is unknown if the kernel
+/// holds one of its threads until another server has answered.
 fn cause_of_death(server: Pid) -> Death {
     let status =
         (0..BURIAL_TRIES).find_map(|_| match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
@@ -179,7 +140,7 @@ fn cause_of_death(server: Pid) -> Death {
 struct Holder {
     holding: Holding,
     roll: Roll,
-    /// While servers cannot be had, or die without having been asked anything.
+    /// The patience with servers that do not start, or die before their first request.
     patience: Patience,
     /// Requests that had been asked when the last server died.
     progress: u64,
@@ -187,7 +148,7 @@ struct Holder {
     is_full: bool,
 }
 
-/// Why a server is not accompanied any more.
+/// The reason for which a server is watched no longer.
 enum Over {
     /// The mount is gone.
     Ended,
@@ -265,7 +226,7 @@ impl Holder {
         };
         match builder.finish() {
             Ok(namespaces) => {
-                self.holding.estate.note_opened(&namespaces);
+                self.holding.handover.note_opened(&namespaces);
                 self.holding.door = Door::Open { listener, namespaces };
                 Ok(())
             }
@@ -324,18 +285,18 @@ impl Holder {
         self.holding.forget_the_dead();
         if self.holding.is_deserted() && matches!(self.holding.door, Door::Open { .. }) {
             // Before it is: afterwards the descriptors' numbers may be those of others.
-            self.holding.estate.settle(Fact::Closed);
+            self.holding.handover.settle(Fact::Closed);
             self.holding.door = Door::Closed;
         }
     }
 
-    /// Closes what a dead server had open and no record names, and what a dead holder had to do with its ranks.
+    /// Closes the descriptors of a dead server that no record names, and a dead holder's connections to ranks.
     fn close_unknown(&self, server: Option<&Lifeline>) {
         close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
     }
 
-    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. What a call opens
-    /// that is still carried out is closed before the next server is forked, or found by that one.
+    /// Closes the descriptors of a dead server that no record names, and remembers the files that it had made. A call that
+    /// is still carried out may open more: they are closed before the next server is forked, or found by that server.
     fn close_left(&mut self) {
         let known = self.known_descriptors(None);
         let mut left = open_descriptors();
@@ -347,15 +308,15 @@ impl Holder {
     fn known_descriptors(&self, server: Option<&Lifeline>) -> HashSet<RawFd> {
         let mut known: HashSet<RawFd> = self.holding.descriptors().into_iter().collect();
         known.extend(server.map(Lifeline::descriptor));
-        known.extend(self.holding.estate.descriptors());
+        known.extend(self.holding.handover.descriptors());
         known
     }
 
-    /// Whether, and when, another server is to be forked after one died.
+    /// Waits until another server may be forked after one died.
     fn prepare_next(&mut self) -> Result<(), Errno> {
         // Earlier ones that could not be buried when they died.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        let counters = Counters::attach(&self.holding.estate.counters);
+        let counters = Counters::attach(&self.holding.handover.counters);
         counters.lost(Loss::Takeover);
         let progress = counters.progress();
         if progress != self.progress {
@@ -374,12 +335,12 @@ impl Holder {
     /// The mount is gone.
     fn finish(&self) {
         self.holding.write_statistics();
-        self.holding.estate.settle(Fact::Finished);
+        self.holding.handover.settle(Fact::Finished);
     }
 
     /// The namespace could not be made: the ranks that wait were told.
     fn fail(&self, _told: &Unavailable) {
-        self.holding.estate.settle(Fact::Finished);
+        self.holding.handover.settle(Fact::Finished);
     }
 
     /// No server can be had any more: the connection ends with us.
@@ -388,122 +349,6 @@ impl Holder {
             turn_away(listener, &Unavailable::new(Step::StartServer, errno));
         }
         self.finish();
-    }
-}
-
-impl Holding {
-    /// In the process that a server forked in place of its dead holder: what that one had when it forked the server is
-    /// brought up to what it had when it died. All descriptors are those of the dead holder, or were closed by it.
-    pub(crate) fn inherit(self) -> Self {
-        let door = match self.door {
-            Door::Closed => Door::Closed,
-            door if self.estate.is_settled(Fact::Closed) => {
-                std::mem::forget(door);
-                Door::Closed
-            }
-            Door::Building { listener, builder } if self.estate.is_settled(Fact::Opened) => {
-                std::mem::forget(builder);
-                match self.estate.namespaces() {
-                    Some(namespaces) => Door::Open { listener, namespaces },
-                    None => Door::Closed,
-                }
-            }
-            door => door,
-        };
-        std::mem::forget(self.ranks);
-        let ranks: Vec<Rank> = Roll::attach(Arc::clone(&self.estate.ranks))
-            .call()
-            .into_iter()
-            .map(|record| record.map_or_else(Rank::silent, Rank::from_record))
-            .collect();
-        // They speak in another order than they come in: who came and said nothing comes again.
-        let starter = self.starter.as_ref().map(Watch::identity).filter(|_| ranks.is_empty());
-        std::mem::forget(self.starter);
-        Self { door, ranks, starter: starter.and_then(Watch::of_same), ..self }
-    }
-
-    /// All processes that are waited for.
-    fn watches(&self) -> impl Iterator<Item = &Watch> {
-        self.ranks.iter().filter_map(|rank| rank.process.as_ref()).chain(&self.starter)
-    }
-
-    /// Waits no longer for those that are over.
-    fn forget_the_dead(&mut self) {
-        let gone = |watch: &mut Option<Watch>| {
-            if watch.as_ref().is_some_and(Watch::is_over) {
-                *watch = None;
-            }
-        };
-        gone(&mut self.starter);
-        self.ranks.iter_mut().for_each(|rank| gone(&mut rank.process));
-    }
-
-    /// Whether no rank lives that was let in, nor the one that is to be the first.
-    fn is_deserted(&self) -> bool {
-        self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
-    }
-
-    /// Writes what was counted, for each rank that asked for it.
-    fn write_statistics(&self) {
-        self.write_files(&self.ranks.iter().collect::<Vec<_>>());
-    }
-
-    /// Writes what was counted until now, for the rank that comes for it a second time as number `number`.
-    fn write_reported(&mut self, number: usize) {
-        let Some(rank) = self.ranks.get(number) else { return };
-        self.write_files(&rank.reported(&self.ranks).collect::<Vec<_>>());
-        self.ranks[number].dismiss();
-    }
-
-    fn write_files(&self, ranks: &[&Rank]) {
-        let counters = Counters::attach(&self.estate.counters);
-        let image = ImageStats {
-            bytes: self.image.length(),
-            files: self.image.index().totals().held_files,
-            bytes_fetched: self.memory.bytes_fetched(),
-            file_bytes: self.memory.file_bytes(),
-            ..ImageStats::default()
-        };
-        for rank in ranks {
-            if let Some(path) = &rank.stats {
-                // No rank is left to be told that it could not be written.
-                let stats = counters.snapshot(image, rank.membership, rank.seconds_to_exec);
-                let _unheard = stats.write(path, rank.umask);
-            }
-        }
-        self.write_learned(ranks);
-    }
-
-    /// Writes what was learned, for each rank that is to.
-    fn write_learned(&self, ranks: &[&Rank]) {
-        let mut paths = ranks.iter().filter_map(|rank| rank.learned.as_ref()).peekable();
-        if paths.peek().is_none() {
-            return;
-        }
-        let learned = self.estate.lessons().learned(self.image.index().identity().to_string());
-        let (text, owner_only) = (learned.write(), Mode::RUSR | Mode::WUSR);
-        for path in paths {
-            let _unheard = replace_file(path, owner_only, text.as_bytes());
-        }
-    }
-
-    /// The descriptors, for a process that closes all others.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        let mut all = self.memory.descriptors();
-        all.extend([self.device.descriptor(), self.ended.as_raw_fd()]);
-        match &self.door {
-            Door::Building { listener, builder } => {
-                all.extend([listener.as_raw_fd(), builder.connection().as_raw_fd()]);
-            }
-            Door::Open { listener, namespaces } => {
-                all.push(listener.as_raw_fd());
-                all.extend(namespaces.descriptors().iter().map(AsRawFd::as_raw_fd));
-            }
-            Door::Closed => {}
-        }
-        all.extend(self.watches().filter_map(Watch::descriptor));
-        all.extend(self.ranks.iter().filter_map(|rank| Some(rank.connection.as_ref()?.as_raw_fd())));
-        all
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run had to ask of the originals, for the image that is made anew of it (`run --learn`).
+//! Questions of a run that reached the originals, from which a better image is packed (`run --learn`).
 //!
 //! Each new thing is written down once, in memory that the next server goes on with; the holder makes the file of it at
 //! the end. Where no rank asked for that, nothing is kept.
@@ -16,11 +16,11 @@ use super::log::{Log, Place, Record};
 use crate::lock;
 use crate::sys::shared::SharedMemory;
 
-/// What the originals were asked, as far as it is new.
+/// Questions to the originals, each kept once.
 #[derive(Debug)]
 pub(crate) struct Lessons(Option<Mutex<Book>>);
 
-/// What happened to a path of an original.
+/// An event at a path of an original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// It was looked at.
@@ -41,7 +41,7 @@ struct Book {
     lessons: HashMap<Box<[u8]>, Lesson>,
     /// Files that were read so far.
     reads: u64,
-    /// The record that counts what found no room.
+    /// The record that counts lessons without room.
     omitted: Option<Place>,
 }
 
@@ -51,7 +51,7 @@ impl Lessons {
         Self(None)
     }
 
-    /// What is written down in `memory`, to be added to.
+    /// The lessons that are written down in `memory`, to be added to.
     pub(crate) fn attach(memory: Arc<SharedMemory>) -> Self {
         let log = Log::attach(memory);
         let mut book = Book { lessons: HashMap::new(), reads: 0, omitted: None, log };
@@ -128,7 +128,7 @@ impl Book {
     }
 }
 
-/// Kind of the record that counts what found no room.
+/// Kind of the record that counts lessons without room.
 const OMITTED: u8 = 5;
 
 fn encode(event: &Event) -> (u8, Vec<u64>) {

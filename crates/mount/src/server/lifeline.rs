@@ -68,7 +68,7 @@ impl Lifeline {
         [PollFd::new(&self.read_end, PollFlags::IN)].into_iter().chain(process)
     }
 
-    /// Tells whether the server has to be looked at again and again, because nothing tells when it dies.
+    /// Tells whether the server must be looked at periodically, because no descriptor signals its death.
     pub(crate) fn is_unpolled(&self) -> bool {
         self.start
             .as_ref()

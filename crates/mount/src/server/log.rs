@@ -1,4 +1,4 @@
-//! A log in shared memory: what one server writes down, the next one reads when it takes over.
+//! A log in shared memory: the next server reads it when it takes over.
 //!
 //! A record counts from the moment the log's length covers it, so a server that dies while it writes leaves whole
 //! records only. There are two halves; when the one in use is full, its owner writes what still holds into the other,
@@ -26,10 +26,10 @@ pub(crate) struct Log {
     length: usize,
 }
 
-/// What is written down.
+/// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record<W, T> {
-    /// What the rest means; up to the log's owner.
+    /// The kind of record; its meaning is up to the log's owner.
     pub(crate) kind: u8,
     /// **Range** at most 255.
     pub(crate) words: W,
@@ -43,7 +43,7 @@ pub(crate) type NewRecord<'a> = Record<&'a [u64], &'a [u8]>;
 /// A record that was read.
 pub(crate) type OldRecord = Record<Vec<u64>, Vec<u8>>;
 
-/// Where a record lies, until the log is rewritten.
+/// The place of a record, valid until the log is rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(usize);
 

@@ -5,145 +5,34 @@
 //!
 //! An original is reached by the descriptor in its node's record, opened with `O_PATH` when the name was looked up, and by
 //! nothing else. So a node stays the same file whatever is renamed, replaced or removed around it. Records lie in memory
-//! that outlives the server, and name descriptors of the table that the holder and all servers share.
-//!
-//! ```text
-//! record: | nid + 1, or 0 | device | inode | O_PATH descriptor + 1, reader + 1 << 32 | lookups | marks | unused |
-//! ```
+//! that outlives the server ([`super::node_table`]), and name descriptors of the table that the holder and all servers share.
 
-use std::collections::HashMap;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bitflags::bitflags;
 use quell_image::Nid;
-use rustix::fs::Stat;
 
+use super::node::{Node, NodeMarks, OriginalKey};
+use super::node_table::{NodeEntry, NodeTable, frozen_of};
 use super::references::References;
-use crate::fuse::abi::NodeId;
-use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable, name_of, named_by};
-
-/// A decoded [`NodeId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Node {
-    /// In the image.
-    Frozen(Nid),
-    /// Found in the original only: the place of its record, and which record of that place it is.
-    Found(u64),
-}
-
-/// Top bit of the numbers of found nodes; an image would need 2^68 bytes to have it.
-const FOUND: u64 = 1 << 63;
-
-/// Bits of a found node's number that say which record of its place it is.
-const GENERATION: u64 = (1 << 31) - 1;
-
-impl Node {
-    /// The node that the kernel means by `id`, in an image with this root.
-    pub(crate) fn decode(id: NodeId, root: Nid) -> Self {
-        match id {
-            NodeId::ROOT => Self::Frozen(root),
-            NodeId(number) if number & FOUND != 0 => Self::Found(number & !FOUND),
-            NodeId(number) => Self::Frozen(Nid::new(number.saturating_sub(1))),
-        }
-    }
-
-    /// The number for the kernel.
-    pub(crate) fn encode(self, root: Nid) -> NodeId {
-        match self {
-            Self::Frozen(nid) if nid == root => NodeId::ROOT,
-            Self::Frozen(nid) => NodeId(nid.value() + 1),
-            Self::Found(number) => NodeId(number | FOUND),
-        }
-    }
-
-    fn found(index: Index, generation: u64) -> Self {
-        Self::Found((generation & GENERATION) << 32 | u64::from(index.0))
-    }
-}
-
-bitflags! {
-    /// Facts of a node beside its original.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub(crate) struct NodeMarks: u64 {
-        /// A directory whose names come from the original.
-        const LIVE = 1 << 0;
-        /// The kernel was told to forget what it knew of a live directory.
-        const TOLD = 1 << 1;
-        /// A frozen node whose attributes and content come from the original.
-        const ALTERED = 1 << 2;
-        /// The original's last name was removed: its inode number may be given to another file.
-        const GONE = 1 << 3;
-        /// The user may make and remove names in this directory.
-        const WRITE_BELOW = 1 << 4;
-        /// The user may make and remove names in the directory that the node lies in.
-        const WRITE_BESIDE = 1 << 5;
-        /// A found directory.
-        const DIRECTORY = 1 << 6;
-    }
-}
-
-/// The identity of an original: device and inode number.
-pub(crate) type OriginalKey = (u64, u64);
-
-/// The identity that `stat` shows.
-pub(crate) fn key_of(stat: &Stat) -> OriginalKey {
-    (stat.st_dev, stat.st_ino)
-}
-
-/// Records in shared memory.
-pub(crate) type NodeRecords = SharedTable<7>;
 
 /// The nodes that have a record: all found ones, and the frozen ones whose original was needed or that were altered.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    /// Whether any frozen node has a record: as long as none has, the image answers without a look at the table.
+    /// True if any frozen node has a record: as long as none has, the image answers without a look at the table.
     any_frozen: AtomicBool,
-    table: RwLock<Table>,
+    table: RwLock<NodeTable>,
     references: References,
     /// Originals that may be open at a time.
     most: usize,
 }
 
-#[derive(Debug)]
-struct Table {
-    records: NodeRecords,
-    nodes: HashMap<Node, Entry>,
-    /// Nodes by the identity of their originals, without those that are [`NodeMarks::GONE`].
-    by_key: HashMap<OriginalKey, Node>,
-    /// How many originals are open.
-    originals: usize,
-}
-
-#[derive(Debug)]
-struct Entry {
-    index: Index,
-    key: Option<OriginalKey>,
-    original: Option<Arc<OwnedFd>>,
-    reader: Option<Arc<OwnedFd>>,
-    /// Of a found node: lookups that the kernel has not given back.
-    lookups: u64,
-    marks: NodeMarks,
-}
-
-/// Words of a record.
-const FROZEN: usize = 0;
-const DEVICE: usize = 1;
-const INODE: usize = 2;
-const DESCRIPTORS: usize = 3;
-const LOOKUPS: usize = 4;
-const MARKS: usize = 5;
-
 impl Nodes {
     /// The nodes that an earlier server left in `memory`, with their descriptors.
     pub(crate) fn attach(memory: Arc<SharedMemory>, references: References) -> Self {
-        let records = NodeRecords::attach(memory);
-        let indexes: Vec<Index> = records.used().collect();
-        let mut table = Table { records, nodes: HashMap::new(), by_key: HashMap::new(), originals: 0 };
-        indexes.into_iter().for_each(|index| table.restore(index));
+        let table = NodeTable::attach(memory);
         let any = table.nodes.keys().any(|node| matches!(node, Node::Frozen(_)));
         Self {
             any_frozen: AtomicBool::new(any),
@@ -173,8 +62,12 @@ impl Nodes {
         if table.nodes.len() >= MOST_FOUND {
             return None;
         }
-        let entry =
-            Entry { key: Some(key), original: Some(Arc::new(original)), lookups: 1, ..Entry::new(marks) };
+        let entry = NodeEntry {
+            key: Some(key),
+            original: Some(Arc::new(original)),
+            lookups: 1,
+            ..NodeEntry::new(marks)
+        };
         table.insert(None, entry)
     }
 
@@ -187,8 +80,11 @@ impl Nodes {
         if table.nodes.contains_key(&node) {
             return table.rebind(node, key, &original);
         }
-        let entry =
-            Entry { key: Some(key), original: Some(Arc::clone(&original)), ..Entry::new(NodeMarks::empty()) };
+        let entry = NodeEntry {
+            key: Some(key),
+            original: Some(Arc::clone(&original)),
+            ..NodeEntry::new(NodeMarks::empty())
+        };
         table.insert(Some(nid), entry);
         original
     }
@@ -223,7 +119,7 @@ impl Nodes {
         self.look(node, |entry| entry.marks).unwrap_or_default()
     }
 
-    /// Adds to what is known of a node; returns what was known before. A frozen node gets a record if it has none.
+    /// Adds marks to a node; returns its marks before. A frozen node gets a record if it has none.
     pub(crate) fn mark(&self, node: Node, added: NodeMarks) -> NodeMarks {
         let mut table = self.write();
         if let Some(entry) = table.nodes.get(&node) {
@@ -235,7 +131,7 @@ impl Nodes {
         }
         if let Node::Frozen(nid) = node {
             self.any_frozen.store(true, Ordering::Release);
-            table.insert(Some(nid), Entry::new(added));
+            table.insert(Some(nid), NodeEntry::new(added));
         }
         NodeMarks::empty()
     }
@@ -311,7 +207,7 @@ impl Nodes {
     }
 
     /// Closes the originals of found files that no program has open, when nodes take half of the descriptors that this
-    /// process may have: what the kernel still asks of them is `ESTALE`, on which it looks the name up again.
+    /// process may have: further requests for them fail with `ESTALE`, on which the kernel looks the name up again.
     pub(crate) fn shed(&self, may_go: impl Fn(Node) -> bool) {
         if self.read().originals < self.most {
             return;
@@ -332,30 +228,30 @@ impl Nodes {
         self.write()
     }
 
-    /// Whether a frozen node has these marks: without a lock as long as no frozen node has any.
+    /// Tells whether a frozen node has these marks: without a lock as long as no frozen node has any.
     pub(crate) fn is_marked(&self, nid: Nid, marks: NodeMarks) -> bool {
         self.any_frozen.load(Ordering::Acquire) && self.marks(Node::Frozen(nid)).intersects(marks)
     }
 
-    /// Whether any frozen node was bound to its original or altered.
+    /// Tells whether any frozen node was bound to its original or altered.
     pub(crate) fn any_frozen(&self) -> bool {
         self.any_frozen.load(Ordering::Acquire)
     }
 
-    fn look<T>(&self, node: Node, look: impl FnOnce(&Entry) -> T) -> Option<T> {
+    fn look<T>(&self, node: Node, look: impl FnOnce(&NodeEntry) -> T) -> Option<T> {
         self.read().nodes.get(&node).map(look)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
+    fn read(&self) -> RwLockReadGuard<'_, NodeTable> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write(&self) -> RwLockWriteGuard<'_, NodeTable> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Nodes beyond which only frozen ones get a record: what is known of those must reach the next server.
+/// Nodes beyond which only frozen ones get a record: their marks must reach the next server.
 const MOST_FOUND: usize = 1 << 20;
 
 /// Half of the descriptors that this process may have open: the rest is for open files, locks and ranks.
@@ -368,156 +264,11 @@ fn most_originals() -> usize {
 /// The marks that each lookup sets anew.
 const RIGHTS: NodeMarks = NodeMarks::WRITE_BELOW.union(NodeMarks::WRITE_BESIDE);
 
-impl Entry {
-    fn new(marks: NodeMarks) -> Self {
-        Self { index: Index(0), key: None, original: None, reader: None, lookups: 0, marks }
-    }
-
-    fn words(&self, frozen: Option<Nid>) -> [u64; 7] {
-        let (device, inode) = self.key.unwrap_or_default();
-        let descriptors = name_of(self.original.as_deref()) | name_of(self.reader.as_deref()) << 32;
-        let frozen = frozen.map_or(0, |nid| nid.value() + 1);
-        [frozen, device, inode, descriptors, self.lookups, self.marks.bits(), 0]
-    }
-}
-
-impl Table {
-    /// Makes a record. `None` if there is no room; a frozen node is then known to this server alone.
-    fn insert(&mut self, frozen: Option<Nid>, mut entry: Entry) -> Option<Node> {
-        let index = self.records.insert(entry.words(frozen));
-        let node = match (frozen, index) {
-            (Some(nid), _) => Node::Frozen(nid),
-            (None, Some(index)) => Node::found(index, self.records.generation(index)?),
-            (None, None) => return None,
-        };
-        entry.index = index.unwrap_or(Index(u32::MAX));
-        if let Some(key) = entry.key.filter(|_| !entry.marks.contains(NodeMarks::GONE)) {
-            self.by_key.insert(key, node);
-        }
-        self.originals += usize::from(entry.original.is_some());
-        self.nodes.insert(node, entry);
-        Some(node)
-    }
-
-    /// Changes an entry, here and in its record. A descriptor is closed only after the record has stopped to name it.
-    fn change<T>(&mut self, node: Node, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        let entry = self.nodes.get_mut(&node)?;
-        let before = (entry.original.clone(), entry.reader.clone());
-        let outcome = change(entry);
-        self.originals =
-            self.originals + usize::from(entry.original.is_some()) - usize::from(before.0.is_some());
-        let words = entry.words(frozen_of(node));
-        if self.records.generation(entry.index).is_some() {
-            for number in [DEVICE, INODE, DESCRIPTORS, LOOKUPS, MARKS] {
-                self.records.set(entry.index, number, words[number]);
-            }
-        }
-        drop(before);
-        Some(outcome)
-    }
-
-    /// Gives a node that has a record its original, unless it has one.
-    fn rebind(&mut self, node: Node, key: OriginalKey, original: &Arc<OwnedFd>) -> Arc<OwnedFd> {
-        let bound = self.change(node, |entry| {
-            if let Some(kept) = &entry.original {
-                return (Arc::clone(kept), false);
-            }
-            (entry.original, entry.key) = (Some(Arc::clone(original)), Some(key));
-            (Arc::clone(original), !entry.marks.contains(NodeMarks::GONE))
-        });
-        let (kept, named) = bound.unwrap_or((Arc::clone(original), false));
-        if named {
-            self.by_key.insert(key, node);
-        }
-        kept
-    }
-
-    /// The node is not found by its original's identity any more.
-    fn detach(&mut self, node: Node) {
-        if let Some(key) = self.nodes.get(&node).and_then(|entry| entry.key)
-            && self.by_key.get(&key) == Some(&node)
-        {
-            self.by_key.remove(&key);
-        }
-    }
-
-    fn take_back(&mut self, node: Node, lookups: u64) -> bool {
-        let left = self.change(node, |entry| {
-            entry.lookups = entry.lookups.saturating_sub(lookups);
-            entry.lookups
-        });
-        if left != Some(0) {
-            return false;
-        }
-        self.remove(node);
-        true
-    }
-
-    /// Closes the descriptors of a frozen node that the kernel does not know any more.
-    fn close(&mut self, node: Node) {
-        let Some(entry) = self.nodes.get(&node) else { return };
-        if entry.marks.is_empty() {
-            return self.remove(node);
-        }
-        self.detach(node);
-        self.change(node, |entry| (entry.original, entry.reader, entry.key) = (None, None, None));
-    }
-
-    fn remove(&mut self, node: Node) {
-        self.detach(node);
-        let Some(entry) = self.nodes.remove(&node) else { return };
-        self.originals -= usize::from(entry.original.is_some());
-        self.records.free(entry.index);
-    }
-
-    /// Takes over a record. Nothing is asked of an original: its file system may not answer now, and the image can.
-    fn restore(&mut self, index: Index) {
-        let word = |number| self.records.get(index, number);
-        let open = |word| named_by(word).and_then(adopt).map(Arc::new);
-        let key = (word(DEVICE), word(INODE));
-        let descriptors = word(DESCRIPTORS);
-        let original = open(descriptors);
-        let entry = Entry {
-            index,
-            key: original.is_some().then_some(key),
-            reader: open(descriptors >> 32),
-            lookups: word(LOOKUPS),
-            marks: NodeMarks::from_bits_truncate(word(MARKS)),
-            original,
-        };
-        let node = match (word(FROZEN).checked_sub(1), self.records.generation(index)) {
-            (Some(nid), _) => Node::Frozen(Nid::new(nid)),
-            (None, Some(generation)) => Node::found(index, generation),
-            (None, None) => return,
-        };
-        if let Some(key) = entry.key.filter(|_| !entry.marks.contains(NodeMarks::GONE)) {
-            self.by_key.insert(key, node);
-        }
-        self.originals += usize::from(entry.original.is_some());
-        self.nodes.insert(node, entry);
-    }
-}
-
-/// The numbers of all descriptors that the records in `memory` name.
-pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
-    let records = NodeRecords::attach(Arc::clone(memory));
-    let both = |index| {
-        let word = records.get(index, DESCRIPTORS);
-        [named_by(word), named_by(word >> 32)]
-    };
-    records.used().flat_map(both).flatten().collect()
-}
-
-fn frozen_of(node: Node) -> Option<Nid> {
-    match node {
-        Node::Frozen(nid) => Some(nid),
-        Node::Found(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::node::key_of;
+    use crate::server::node_table::NodeRecords;
 
     fn open(path: &std::path::Path) -> (OriginalKey, OwnedFd) {
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
@@ -531,16 +282,6 @@ mod tests {
 
     fn attach((records, references): &(Arc<SharedMemory>, Arc<SharedMemory>)) -> Nodes {
         Nodes::attach(Arc::clone(records), References::attach(Arc::clone(references)))
-    }
-
-    #[test]
-    fn numbers_survive_the_way_through_the_kernel() {
-        let root = Nid::new(36);
-        let found = Node::found(Index(7), (5 << 31) + 3);
-        for node in [Node::Frozen(root), Node::Frozen(Nid::new(38)), Node::Found(1), found] {
-            assert_eq!(Node::decode(node.encode(root), root), node);
-        }
-        assert_eq!(Node::Frozen(root).encode(root), NodeId::ROOT);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Operations on the original file system: each is counted, with its path, before it is sent on.
 //!
 //! The server lives outside the namespace. An original is reached by a descriptor of its own, opened with `O_PATH`, or by
-//! its name in the descriptor of its directory; no symbolic link is followed, and nothing blocks on a pipe. Of a complete
-//! image no operation is sent on: this file is where that is kept.
+//! its name in the descriptor of its directory; no symbolic link is followed, and nothing blocks on a pipe. For a complete
+//! image no operation is sent on; [`Originals::send_on`] enforces that.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
@@ -21,7 +21,8 @@ use super::acl;
 use super::lessons::{Event, Lessons};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
-use crate::fuse::abi::{Attr, ListedName, Pushed, Time, Totals, encode_statfs};
+use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+use crate::fuse::listing::{ListedName, Pushed};
 use crate::lock;
 
 /// The original file system, as seen from outside the namespace.
@@ -63,7 +64,7 @@ impl Originals {
         self.lessons.note(path, event);
     }
 
-    /// Looks `name` up in `directory`; returns what it leads to, opened with `O_PATH`.
+    /// Looks `name` up in `directory`; returns the file that it leads to, opened with `O_PATH`.
     pub(crate) fn find(&self, directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         let path = path_of(directory).join(OsStr::from_bytes(name));
         self.send_on(SentOn::Lookup, &path)?;
@@ -102,7 +103,7 @@ impl Originals {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
         let outcome = whole(|buffer| rustix::fs::getxattr(place_of(original), name, buffer));
-        // Attributes are packed of what was looked at.
+        // Only files that were looked at have their attributes packed.
         if matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
             self.note(&path, &Event::Found);
         }
@@ -155,7 +156,7 @@ impl Originals {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
-                // The program gets what there is, as from the file itself; the next read says what is wrong.
+                // The program gets the bytes so far, as from the file itself; its next read gets the error.
                 Err(_) if filled > 0 => break,
                 Err(errno) => return Err(errno),
             }
@@ -209,8 +210,8 @@ impl Originals {
 
     /// Carries out something that changes the name `path` and must not be done twice.
     ///
-    /// Where an earlier server began with it, `already` judges what that one did: by the error that the second try
-    /// gave, or with `None` when it is known that the first one succeeded.
+    /// If an earlier server began with it, `already` judges that server's attempt: by the error of the second attempt, or by
+    /// `None` if the first one is known to have succeeded.
     pub(crate) fn change_once<T>(
         &self,
         path: &Path,
@@ -243,7 +244,7 @@ impl Originals {
         let path = path_of(directory);
         self.send_on(SentOn::List, &path)?;
         self.note(&path, &Event::Listed);
-        // Names that did not fit into the last answer were read ahead all the same.
+        // Names that did not fit into the last answer were read ahead.
         rustix::fs::seek(directory, SeekFrom::Start(offset))?;
         hand_on(directory, push)
     }
@@ -257,7 +258,7 @@ pub(crate) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat),
     Ok((found, stat))
 }
 
-/// The same as an `O_PATH` descriptor leads to, for calls that need a path. It leads to that inode and nowhere else,
+/// A path to the inode of an `O_PATH` descriptor, for calls that need a path. It leads to that inode and nowhere else,
 /// also where it is a symbolic link. Source: proc_pid_fd(5).
 pub(crate) fn place_of(original: impl AsFd) -> String {
     format!("/proc/thread-self/fd/{}", original.as_fd().as_raw_fd())

@@ -1,10 +1,11 @@
-//! How long another server is tried for while none can be had, or none lives long enough to be asked anything.
+//! The time for which the holder tries to start a server that does not start, or dies before its first request.
 //!
-//! A full control group, or a limit on processes that others have reached, passes: a parallel build ends. So every failure is followed by a longer pause.
+//! A full control group, or a limit on processes that other programs have reached, is temporary. So each failure is followed
+//! by a longer pause.
 
 use std::time::Duration;
 
-/// What is left of the patience.
+/// The failures and pauses so far.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     failures: u32,

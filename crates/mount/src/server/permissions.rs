@@ -1,8 +1,8 @@
 //! The owner that the kernel is told a file has, where the namespace knows one user only.
 //!
 //! In a user namespace all other users and groups are unmapped. The kernel then judges an inode of theirs by the
-//! "other" bits alone, and refuses every write to it, although the user may be in its group. So what the user may
-//! really do is worked out here, from the bits and the supplementary groups, and put where the kernel looks:
+//! "other" bits alone, and refuses every write to it, although the user may be in its group. So the user's real
+//! rights are worked out here, from the bits and the supplementary groups, and put where the kernel looks:
 //!
 //! - the user's own file in a foreign group: shown in the user's group, so that it can be written to;
 //! - another user's that the user may write to, or that lies in a directory that the user may write to (the kernel
@@ -11,13 +11,16 @@
 //!
 //! With real administrator rights every user is mapped and nothing changes.
 
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::acl;
 use crate::fuse::abi::Attr;
+use crate::fuse::request::Caller;
 use crate::namespace::Privilege;
+use crate::sys::credentials::Identity;
 
-/// What the server's user is.
+/// The user of the server, with privileges.
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     uid: u32,
@@ -47,18 +50,18 @@ impl Viewer {
         Self { uid: geteuid().as_raw(), gid, groups, privilege }
     }
 
-    /// Whether [`Self::present`] needs evidence for a file of this owner.
+    /// Tells whether [`Self::present`] needs evidence for a file of this owner.
     pub(crate) fn judges(&self, owner: u32) -> bool {
         self.privilege == Privilege::User && owner != self.uid
     }
 
-    /// Whether an access control list could allow more of another user's file than its bits do. What a list gives to
+    /// Tells whether an access control list could allow more of another user's file than its bits do. What a list gives to
     /// users and groups is bounded by its mask, which stands where the bits of the group are.
     pub(crate) fn may_gain_by_list(&self, attr: &Attr) -> bool {
         self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
     }
 
-    /// Whether the kernel lets the user write to what it was presented.
+    /// Tells whether the kernel lets the user write to a file with the presented attributes.
     pub(crate) fn may_write(&self, presented: &Attr) -> bool {
         let shift = match presented {
             attr if attr.uid == self.uid => 6,
@@ -68,14 +71,22 @@ impl Viewer {
         presented.mode >> shift & WRITE != 0
     }
 
-    /// Whether the user could come to write to what was presented, if need be by changing its mode first.
+    /// Tells whether the user could write to a file with the presented attributes, if need be after changing its mode.
     pub(crate) fn could_write(&self, presented: &Attr) -> bool {
         self.privilege == Privilege::Administrator || presented.uid == self.uid || self.may_write(presented)
     }
 
-    /// Whether what the kernel creates must be given to the caller afterwards, because the server is another user.
+    /// Tells whether the server carries out changes for callers that are other users.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator
+    }
+
+    /// Carries out an action with the rights of the process that asked. In a namespace with one user, the server is that user.
+    pub(crate) fn act_as<T>(&self, caller: Caller, action: impl FnOnce() -> T) -> Result<T, Errno> {
+        if !self.acts_for_others() || (caller.uid, caller.gid) == (0, 0) {
+            return Ok(action());
+        }
+        Identity::of_caller(caller.uid, caller.gid, caller.pid).assume(action)
     }
 
     /// Changes `attr` to what the kernel must see, so that this user can do what the original allows.
@@ -101,8 +112,8 @@ impl Viewer {
         }
     }
 
-    /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for a file of somebody
-    /// else.
+    /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for another user's
+    /// file.
     fn allowed(&self, attr: &Attr, acl: Option<&[u8]>) -> u32 {
         let subject = acl::Subject { uid: self.uid, groups: &self.groups, owning_group: attr.gid };
         acl.and_then(|list| acl::allowed(list, &subject)).unwrap_or_else(|| {

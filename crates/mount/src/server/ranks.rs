@@ -23,14 +23,14 @@ pub(crate) struct Rank {
     pub(crate) process: Option<Watch>,
     pub(crate) membership: Membership,
     pub(crate) stats: Option<PathBuf>,
-    /// Where what is learned goes.
+    /// The file for what is learned.
     pub(crate) learned: Option<PathBuf>,
     pub(crate) seconds_to_exec: f64,
     /// Of its process.
     pub(crate) umask: Mode,
 }
 
-/// What a rank said.
+/// A message of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// It wants to come in.
@@ -63,7 +63,7 @@ impl Rank {
         }
     }
 
-    /// Takes in what the rank says next.
+    /// Receives the next message of the rank.
     pub(crate) fn hear(&mut self) -> Heard {
         let said = self.connection.as_ref().map(receive::<FromRank>);
         match said {
@@ -90,7 +90,7 @@ impl Rank {
         }
     }
 
-    /// Which of `ranks` this one, which came to report, is: its process has one connection after the other.
+    /// The other connections in `ranks` of the process that came to report: it makes one after the other.
     pub(crate) fn reported<'r>(&self, ranks: &'r [Self]) -> impl Iterator<Item = &'r Self> {
         let identity = self.process.as_ref().map(Watch::identity);
         let process = move |rank: &&'r Self| {
@@ -99,19 +99,19 @@ impl Rank {
         ranks.iter().filter(process)
     }
 
-    /// Tells it that what it came for is done, and ends the connection.
+    /// Tells the rank that its report is written, and ends the connection.
     pub(crate) fn dismiss(&mut self) {
         if let Some(connection) = self.connection.take() {
             let _it_has_gone = send(&connection, &FromServer::Written, &[]);
         }
     }
 
-    /// Whether it may still want to come in, or lives.
+    /// Tells whether it may still join, or lives.
     pub(crate) fn is_waiting(&self) -> bool {
         self.connection.is_some() || self.process.is_some()
     }
 
-    /// What another holder has to know of it.
+    /// The facts that another holder needs.
     pub(crate) fn record(&self) -> RankRecord {
         RankRecord {
             process: self.process.as_ref().map(Watch::identity),
@@ -138,11 +138,11 @@ impl Rank {
     }
 }
 
-/// A process whose end is waited for.
+/// A process that is watched until it ends.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pid: Pid,
-    /// When it started, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     started: u64,
     /// Linux 5.3 and later.
     descriptor: Option<OwnedFd>,
@@ -189,13 +189,13 @@ impl Watch {
     }
 }
 
-/// Whether something can be read without waiting.
+/// Tells whether something can be read without waiting.
 pub(crate) fn is_readable_now(descriptor: BorrowedFd<'_>) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// When a process started, in clock ticks since boot; `None` if it is over. Source: proc_pid_stat(5), field 22.
+/// The start time of a process, in clock ticks since boot; `None` if it is over. Source: proc_pid_stat(5), field 22.
 fn start_time(pid: Pid) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The command's name may hold spaces and parentheses: fields are counted behind the last one.

@@ -52,7 +52,7 @@ impl References {
         before & LOOKUPS <= lookups
     }
 
-    /// Whether the kernel does not refer to the node.
+    /// Tells whether the kernel does not refer to the node.
     pub(crate) fn is_unknown(&self, nid: Nid) -> bool {
         self.word(nid).is_none_or(|word| word.load(Ordering::Acquire) & LOOKUPS == 0)
     }

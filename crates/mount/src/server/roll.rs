@@ -1,4 +1,4 @@
-//! The ranks that came, in memory: another holder calls the roll.
+//! The ranks that came, in memory from which another holder reads them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Roll {
         Self(Log::attach(memory))
     }
 
-    /// Notes what is known now of rank `number`.
+    /// Notes the present state of rank `number`.
     pub(crate) fn note(&mut self, number: usize, record: &RankRecord) {
         let Ok(text) = serde_json::to_vec(record) else {
             return;

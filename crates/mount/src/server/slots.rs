@@ -20,12 +20,12 @@ use quell_image::Nid;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::nodes::Node;
+use super::node::Node;
 use crate::fuse::abi::{self, NodeId};
 use crate::fuse::request::Unique;
 use crate::sys::shared::{Exclusive, SharedMemory, Words};
 
-/// What a thread reads its requests into.
+/// The buffer into which a thread reads its requests.
 #[derive(Debug)]
 pub(crate) struct Slot(Exclusive);
 
@@ -45,7 +45,7 @@ impl Slot {
         Some(Self(slot))
     }
 
-    /// Whether a request lies in it that may not have been answered.
+    /// Tells whether a request lies in it that may not have been answered.
     pub(crate) fn is_occupied(&self) -> bool {
         self.0.memory().word(MARKS_BYTES).load(Ordering::Acquire) & LENGTH != 0
     }
@@ -55,7 +55,7 @@ impl Slot {
         self.0.memory().word(MARKS_BYTES).store(0, Ordering::Release);
     }
 
-    /// What is known of requests, and the bytes of the present one.
+    /// The notes about requests, and the bytes of the present one.
     pub(crate) fn parts(&mut self) -> (Marks<'_>, &mut [u8]) {
         let (words, bytes) = self.0.split(MARKS_BYTES);
         (Marks(words), bytes)
@@ -73,28 +73,28 @@ impl<'s> Marks<'s> {
     }
 }
 
-/// What servers did about one request so far.
+/// The progress of servers with one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'s> {
     words: Words<'s>,
     unique: u64,
 }
 
-/// How far an earlier server came with a change.
+/// The progress of an earlier server with a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
     /// It did nothing.
     Nothing,
     /// It was about to ask the original for it, or had just done so.
     Begun,
-    /// It knew what the original said, and had not answered.
+    /// It had the outcome from the original, and had not answered.
     Done(Result<(), Errno>),
     /// It had noted all that follows from it, and may have answered: the program may have gone on.
     Complete(Result<(), Errno>),
 }
 
 impl Attempt<'_> {
-    /// What was done before.
+    /// The progress of an earlier server.
     pub(crate) fn before(&self) -> Before {
         let outcome = || match i32::try_from(self.words.at(ERRNO).load(Ordering::Relaxed)) {
             Ok(errno @ 1..) => Err(Errno::from_raw_os_error(errno)),
@@ -137,12 +137,12 @@ impl Attempt<'_> {
         self.words.at(note as usize).store(number, Ordering::Release);
     }
 
-    /// What was noted, by this server or an earlier one.
+    /// The number that this server or an earlier one noted.
     pub(crate) fn remembered(&self, note: Note) -> u64 {
         self.words.at(note as usize).load(Ordering::Acquire)
     }
 
-    /// When the original was asked first, in seconds since the epoch and nanoseconds.
+    /// The time at which the original was asked first, in seconds since the epoch and nanoseconds.
     pub(crate) fn begun_at(&self) -> (i64, u64) {
         let word = |number| self.words.at(number).load(Ordering::Relaxed);
         (word(MOMENT).cast_signed(), word(MOMENT + 1))
@@ -161,14 +161,14 @@ impl Attempt<'_> {
         node
     }
 
-    /// One more server died with this request in its hands. Whether it is to be given up.
+    /// Counts one more server that died with this request in its hands. Returns whether to give the request up.
     pub(crate) fn note_death(&self, weight: Death) -> bool {
         let deaths = self.noted(DEATHS, DEATHS_BITS).unwrap_or(0) + weight as u64;
         self.note(DEATHS, DEATHS_BITS, deaths.min(MOST_DEATHS));
         deaths >= MOST_DEATHS
     }
 
-    /// Whether it may have been the cause of a server's death.
+    /// Tells whether it may have been the cause of a server's death.
     pub(crate) fn is_suspect(&self) -> bool {
         self.noted(DEATHS, DEATHS_BITS).is_some_and(|deaths| deaths >= Death::Crashed as u64)
     }
@@ -183,8 +183,8 @@ impl Attempt<'_> {
     }
 }
 
-/// The time by which file systems of this node stamp what is made. The one clock here: whether what is found in our way may
-/// be ours depends on its age.
+/// The time with which file systems of this node stamp new files. It decides whether a file that exists already may have
+/// been made by an earlier server.
 pub(crate) fn now() -> (i64, u64) {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     (now.tv_sec, now.tv_nsec.try_into().unwrap_or(0))
@@ -195,13 +195,13 @@ pub(crate) fn now() -> (i64, u64) {
 pub(crate) enum Note {
     /// The size of a file before something is appended to it.
     Size = 7,
-    /// How far an append is, see [`super::appends`].
+    /// The progress of an append, see `live::appends`.
     Progress = 8,
     /// Bytes that were written, of a write that is done.
     Written = 9,
 }
 
-/// How a server died, with the weight of such a death.
+/// The cause of a server's death, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Death {
     /// Another process killed it, or it is not known. Requests that need much memory may be the cause, so this counts too.
@@ -231,7 +231,7 @@ const COMPLETE: u64 = 3;
 /// Bytes of the notes: a page, so that the request begins at one.
 const MARKS_BYTES: usize = 4096;
 
-/// What of the request's first word is its length, in the machine's byte order.
+/// The bits of a request's first word that are its length, in the machine's byte order.
 const LENGTH: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How the processes of a namespace come to life.
+//! Starts the processes of a namespace.
 //!
 //! They are forked from the rank that was elected, before that rank has threads, and detach themselves completely: no
 //! terminal, no inherited descriptor, no parent that would have to wait for them.
@@ -11,25 +11,26 @@
 //!                                                   ' ENODEV: writes statistics, ends, and the server with it
 //! ```
 //!
-//! [`super::holder`] and [`super::answering`] say what each of the two does, and who replaces whom.
+//! [`super::holder`] and [`super::answering`] say what each of the two does, and how they replace each other.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use quell_image::Image;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
 use rustix::thread::CpuSet;
 
+use super::answering::answer;
 use super::builder::build;
-use super::estate::{Estate, Fact};
-use super::evidence::MadeFiles;
-use super::holder::{Door, Holding, hold};
+use super::door::turn_away;
+use super::handover::{Fact, HandoverMemory};
+use super::holder::hold;
+use super::holding::{Door, Holding};
+use super::made_files::MadeFiles;
 use super::ranks::Watch;
 use crate::budget::Budget;
 use crate::error::{Step, Unavailable};
@@ -37,25 +38,24 @@ use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
 use crate::memory::Shared;
-use crate::message::{FromRank, FromServer, receive, send};
+use crate::message::FromServer;
 use crate::mode::Mode;
 use crate::namespace::Layout;
-use crate::rendezvous::is_this_user;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
 
-/// What a server is started with.
+/// The arguments of [`start`].
 #[derive(Debug)]
 pub(crate) struct Start {
     /// The meeting place's socket, listening.
     pub(crate) listener: OwnedFd,
     /// The image, opened and verified.
     pub(crate) image: LoadedImage,
-    /// What the namespace shows.
+    /// The directories that the namespace shows.
     pub(crate) layout: Layout,
     pub(crate) mode: Mode,
-    /// What an extraction may take.
+    /// The memory that an extraction may take.
     pub(crate) budget: Budget,
-    /// Whether what the originals are asked is written down.
+    /// True if questions to the originals are written down.
     pub(crate) learning: bool,
 }
 
@@ -104,12 +104,12 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
         Mode::Extract => Err(None),
     };
     match prepared {
-        Ok((estate, ended, device, builder)) => {
+        Ok((handover, ended, device, builder)) => {
             if learning {
-                estate.settle(Fact::Learning);
+                handover.settle(Fact::Learning);
             }
             let holding = Holding {
-                estate,
+                handover,
                 image: Arc::new(image.image),
                 memory: image.memory,
                 owner: image.owner,
@@ -121,7 +121,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 starter,
                 made: MadeFiles::default(),
             };
-            hold(holding, None, alone);
+            hold(holding, None, alone, answer);
         }
         // Without FUSE, or without being asked for it, the content can be extracted.
         Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {
@@ -136,12 +136,12 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     }
 }
 
-/// Whether it was FUSE that was refused, rather than the namespace.
+/// Tells whether FUSE was refused, rather than the namespace.
 fn is_fuse(refused: Option<&Unavailable>) -> bool {
     refused.is_some_and(|refused| matches!(refused.step, Step::OpenFuse | Step::Mount))
 }
 
-/// Why neither mode works.
+/// The reasons for which neither mode works.
 fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
     match refused {
         Some(refused) => Unavailable { then: Some(Box::new(then)), ..refused },
@@ -149,18 +149,18 @@ fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
     }
 }
 
-/// Everything that a holder needs: memory for what is left from server to server, and a mounted connection.
+/// Everything that a holder needs: memory that servers hand over, and a mounted connection.
 fn prepare(
     image: &Image<Shared>,
     layout: &Layout,
     alone: &SingleThreaded,
-) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
+) -> Result<(HandoverMemory, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
     let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
     let last = image.nodes().last().unwrap_or(image.root());
-    let estate = Estate::new(last).map_err(failed)?;
+    let handover = HandoverMemory::new(last).map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     let (device, builder) = build(layout, alone)?;
-    Ok((estate, ended, device, builder))
+    Ok((handover, ended, device, builder))
 }
 
 /// Leaves everything behind that the elected rank's process had: descriptors, streams, directory, signals, mask, core.
@@ -211,48 +211,6 @@ fn leave_cores(taken: Option<CpuSet>) {
             free.set(core);
         }
     }
-    // The kernel takes away what the job's control group does not have; with nothing left it refuses.
+    // The kernel ignores cores that the job's control group does not have, and refuses an empty set.
     let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
-}
-
-/// Tells the ranks that wait at the door that there is nothing to come in to. If only the builder has died, none is
-/// told: who waits finds the door gone, and another one is elected.
-///
-/// The starter is on its way here, perhaps with others. With it the wait is over: ranks that come later find the door
-/// gone, and try themselves.
-pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
-    if (unavailable.step, unavailable.errno) == (Step::StartServer, Errno::CONNRESET) {
-        return;
-    }
-    let message = FromServer::Failed(unavailable.clone().into());
-    let until = Instant::now() + TURN_AWAY_MOST;
-    let mut patience = TURN_AWAY_PATIENCE;
-    while Instant::now() < until && readable(listener, patience) {
-        let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
-            return;
-        };
-        // Another user is told nothing. Only the bound on all of it limits how often one may come.
-        if !is_this_user(&connection) {
-            continue;
-        }
-        // What is left unread when the connection closes would reach the rank before the message does, as an error.
-        if readable(&connection, TURN_AWAY_PATIENCE)
-            && let Ok(Some((FromRank::Join { created: true, .. }, _))) = receive::<FromRank>(&connection)
-        {
-            patience = Duration::ZERO;
-        }
-        let _gone = send(&connection, &message, &[]);
-    }
-}
-
-/// The time for which a failed holder waits for one more rank to be told so, until it has told the one that started it.
-const TURN_AWAY_PATIENCE: Duration = Duration::from_millis(100);
-
-/// The time for which it does so at most.
-const TURN_AWAY_MOST: Duration = Duration::from_secs(1);
-
-fn readable(descriptor: &OwnedFd, patience: Duration) -> bool {
-    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
-    let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
-    poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }

@@ -1,4 +1,4 @@
-//! The program's umask, which what is made in its name must get.
+//! Applies the program's umask to files that are made for it.
 //!
 //! A directory with a default access control list gives that instead, and only the original's file system knows. So the
 //! program's umask becomes that of the thread that acts for it. Source: umask(2), acl(5), unshare(2) for `CLONE_FS`.
@@ -10,7 +10,7 @@ use rustix::process::umask;
 
 use crate::sys::process::unshare_umask;
 
-/// What the kernel sends of something to be made.
+/// The mode that the kernel sends for a new file, and the program's umask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bits {
     /// Type and permissions, umask not applied.
@@ -18,7 +18,7 @@ pub(crate) struct Bits {
     pub(crate) umask: u32,
 }
 
-/// Whether every thread has a umask of its own.
+/// The umasks of the threads: each has its own, where the kernel allows that.
 #[derive(Debug, Default)]
 pub(crate) struct Umasks {
     shared: AtomicBool,

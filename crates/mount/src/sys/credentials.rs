@@ -66,7 +66,7 @@ fn set_groups(groups: &[u32]) -> Result<(), Errno> {
     if outcome == 0 { Ok(()) } else { Err(Errno::PERM) }
 }
 
-/// setfsgid(2) and setfsuid(2), which report no failure: a second call says what is in force.
+/// setfsgid(2) and setfsuid(2), which report no failure: a second call returns the id in force.
 fn set_fs_ids(uid: u32, gid: u32) -> Result<(), Errno> {
     // SAFETY: setfsgid takes a number and touches no memory.
     unsafe { libc::syscall(libc::SYS_setfsgid, gid) };

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::process::last_errno;
 
-/// A range of a file with what is wanted of it, or what is in the way there.
+/// A range of a file with the wanted lock, or the conflicting one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RangeLock {
     /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.

@@ -46,7 +46,7 @@ impl Mapping {
     }
 }
 
-/// What addresses of the advice are multiples of. Machines with larger pages say `EINVAL` for others, as old kernels do.
+/// The unit of the advice's addresses. Machines with larger pages say `EINVAL` for others, as old kernels do.
 const PAGE: usize = 4096;
 
 impl AsRef<[u8]> for Mapping {

@@ -1,7 +1,7 @@
 //! Everything unsafe of this crate, as thin wrappers: fork, exec, unshare, memory maps, shared memory.
 //!
-//! What `rustix` wraps safely is called from where it is needed; only what it cannot wrap is here. No function
-//! here decides anything.
+//! Calls that `rustix` cannot wrap safely; all others are made directly where they are needed. No function here decides
+//! anything.
 #![allow(unsafe_code)]
 
 pub(crate) mod bus;

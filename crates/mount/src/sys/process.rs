@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
-/// Which side of a fork this is.
+/// The two sides of a fork.
 #[derive(Debug)]
 pub(crate) enum Forked {
     /// The calling process; holds the child's number.
@@ -45,8 +45,8 @@ pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
-/// clone(2) of a process with one thread, with one table of descriptors for both: what either opens or closes, it opens
-/// or closes for the other, and what is open stays open until both are gone.
+/// clone(2) of a process with one thread, with one table of descriptors for both: each opens and closes descriptors for the
+/// other, and descriptors stay open until both processes are gone.
 ///
 /// The C library does not know of the child: it takes the number of the caller's thread for that of the child's first
 /// one. So that thread starts another one, which does the work, and from then on makes no calls but system calls.
@@ -235,7 +235,7 @@ pub(crate) fn reset_signals(ignored: &[libc::c_int]) {
 
 /// execve(2) with this process' environment; returns only when it failed.
 ///
-/// What Rust's start-up changed is put back first: see [`quell_base::restore_inherited`].
+/// Puts back first what Rust's start-up changed: see [`quell_base::restore_inherited`].
 pub(crate) fn exec(program: &CStr, arguments: &[CString]) -> Errno {
     let pointers: Vec<*const libc::c_char> =
         arguments.iter().map(|argument| argument.as_ptr()).chain([null()]).collect();

@@ -15,7 +15,7 @@ use super::process::SingleThreaded;
 pub(crate) struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
-    /// Whether an [`Exclusive`] exists in this process.
+    /// True while an [`Exclusive`] exists in this process.
     claimed: AtomicBool,
 }
 

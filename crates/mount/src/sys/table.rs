@@ -81,7 +81,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         Some(Index(next))
     }
 
-    /// Makes what was allocated a record, with the words that it has. Its place is the caller's alone until then.
+    /// Publishes an allocated record with its words. Until then its place belongs to the caller alone.
     fn publish(&self, index: Index) {
         let word = self.first_word(index);
         word.store(word.load(Ordering::Relaxed) | USED, Ordering::Release);

@@ -98,7 +98,7 @@ pub(crate) fn without_its_directories() {
     }
 }
 
-/// Where the node has all directories the image lies over them, and is as little asked of them.
+/// On a node that has all directories, the image covers them and asks the originals nothing.
 pub(crate) fn beside_its_directories() {
     for user in USERS {
         let scene = complete(user);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::scene::{Scene, USERS, User, first_line, kill, wait_until};
 
-/// Where the server is killed.
+/// The moment at which the server is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killed {
     Before,
@@ -24,9 +24,9 @@ struct Doubt {
     action: &'static str,
     /// A script of a plain process of the same user in that directory, carried out before the server is killed.
     meanwhile: &'static str,
-    /// What the program prints.
+    /// The output of the program.
     printed: &'static str,
-    /// A script that looks at the directory, and what it prints.
+    /// A script that looks at the directory, and its output.
     look: (&'static str, &'static str),
 }
 
@@ -209,7 +209,7 @@ fn stop_at(server: i32, doubt: &Doubt, scene: &Scene) -> Child {
     strace
 }
 
-/// Whether a thread of the server is stopped in the call for long.
+/// Tells whether a thread of the server is stopped in the call for long.
 fn stands_in(server: i32) -> bool {
     let stopped = || !tasks(server, |status| !status.contains("State:\tt"));
     stopped() && {

@@ -1,4 +1,4 @@
-//! Extraction: where there is no FUSE the content is in a tmpfs, what is not held is the original, and writes fail loudly.
+//! Extraction without FUSE: content is in a tmpfs, names without content are the original, and writes fail loudly.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::scene::{NOBODY, Scene, USERS, User, failed, stats, succeeded};
 use crate::support::Packing;
 
-/// What an extraction keeps of every node: not times of change, inode numbers, sizes of directories.
+/// The attributes that an extraction keeps: not times of change, inode numbers, sizes of directories.
 const LIST: &str = "find . -type d -printf '%p|%y|%#m|%T@\\n' -o -printf '%p|%y|%#m|%s|%T@|%l\\n' | sort; \
                     find . -type f -exec sha256sum {} + | sort; stat -c %h lib/a.txt";
 
@@ -93,7 +93,7 @@ pub(crate) fn beside_its_originals() {
     }
 }
 
-/// What is held in part is made whole from the original, once; where that has changed it is the original.
+/// A file that is held in part is made whole from the original, once; a changed original is shown itself.
 pub(crate) fn parts_are_made_whole() {
     for user in USERS {
         for compressed in [false, true] {
@@ -119,7 +119,7 @@ pub(crate) fn parts_are_made_whole() {
                 stats(&file)["extract"].clone()
             };
             assert_eq!(stats_of()["bound"], 0);
-            // Not what was packed any more: both names of it are the original.
+            // It has changed since it was packed: both of its names are the original.
             std::fs::write(&files[0], "changed").unwrap();
             std::fs::write(&files[1], "changed too").unwrap();
             assert_eq!(stats_of()["bound"], 3);
@@ -127,8 +127,8 @@ pub(crate) fn parts_are_made_whole() {
     }
 }
 
-/// Where a directory has more names that were not read than may be bound, it stays the original, and what is below it
-/// is shown from the image all the same.
+/// A directory with more unread names than may be bound stays the original. Directories below it are still shown from the
+/// image.
 pub(crate) fn many_unread() {
     for user in USERS {
         let scene = Scene::unpacked(user);
@@ -158,8 +158,8 @@ pub(crate) fn many_unread() {
     }
 }
 
-/// What is known completely lies in what is not, and that again in what is, as in an environment of which some
-/// directories were only passed through, or the root itself.
+/// A completely known directory lies in one that is not, and that in a completely known one: as in an environment in which
+/// some directories, or the root, were only passed through.
 pub(crate) fn nested_pieces() {
     for user in USERS {
         for passed in [&["lib/python", "lib/python/pkg/sub"][..], &[""], &["", "lib", "lib/python"]] {
@@ -180,13 +180,13 @@ pub(crate) fn nested_pieces() {
     }
 }
 
-/// Software of the site: an ordinary user cannot give files away, and may do with them what the originals allow.
+/// Software of the site: an ordinary user cannot give files away, and has the rights that the originals give.
 pub(crate) fn software_of_others() {
     let scene = Scene::unpacked(User::Nobody);
     let root = scene.root();
     assert!(Command::new("chown").args(["-hR", "root:root"]).arg(&root).status().unwrap().success());
     Packing::of(&root).write(&scene.image());
-    // Not the permissions of the owner, whom the user is shown to be.
+    // Not the permissions of the owner, although the user is shown as the owner.
     let list = format!("cd {} && {}", root.display(), LIST.replace("%#m|", ""));
     let plain = scene.plain(&["sh", "-c", &list]).output().unwrap();
     let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
@@ -198,7 +198,7 @@ pub(crate) fn software_of_others() {
         "hello you\n"
     );
 
-    // What only a group may read is for who is in it, by a number that the namespace does not know.
+    // A file that only a group may read stays readable for its members, by a number that the namespace does not know.
     let secret = root.join("lib/a.txt");
     assert!(Command::new("chgrp").arg("50").arg(&secret).status().unwrap().success());
     assert!(Command::new("chmod").arg("0640").arg(&secret).status().unwrap().success());
@@ -304,7 +304,7 @@ fn complete_scene(user: User, not_held: &[&str]) -> Scene {
     scene
 }
 
-/// What a complete image has no content of is a file as any other, which cannot be opened, executed or read by any way.
+/// A file without content in a complete image is listed like any other, and cannot be opened, executed or read.
 pub(crate) fn complete() {
     let scene = complete_scene(
         User::Nobody,
@@ -330,7 +330,7 @@ pub(crate) fn complete() {
     assert!(errors.contains("unshare failed: No space left on device"), "{errors}");
 }
 
-/// Permissions do not bind root, so nothing is extracted that has no content; what is held whole is.
+/// Permissions do not bind root, so an image with files without content is not extracted; one that holds all content is.
 pub(crate) fn complete_for_root() {
     let scene = complete_scene(User::Root, &["bin/plain", "bin/nothing"]);
     let (status, message) = failed(&scene.run(&["--mode", "extract"], &["true"]).output().unwrap());

@@ -1,4 +1,4 @@
-//! Where the image cannot be used: one clear reason, and nothing left behind.
+//! An image that cannot be used gives one clear reason and leaves nothing behind.
 
 use std::process::Command;
 

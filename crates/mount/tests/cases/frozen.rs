@@ -1,4 +1,4 @@
-//! What is served from the image equals the original, and the original is not asked.
+//! Answers from the image equal the original, and the original is not asked.
 
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ pub(crate) fn supplementary_group() {
     std::fs::write(root.join("lib/secret"), "root's\n").unwrap();
     std::fs::set_permissions(root.join("lib/secret"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .unwrap();
-    // A directory of the project's group, where the user may write although it is somebody else's.
+    // A directory of the project's group, which another user owns and the user may write to.
     std::fs::create_dir(root.join("project")).unwrap();
     std::os::unix::fs::chown(root.join("project"), Some(0), Some(GROUP)).unwrap();
     std::fs::set_permissions(root.join("project"), std::os::unix::fs::PermissionsExt::from_mode(0o2775))

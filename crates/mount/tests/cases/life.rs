@@ -76,7 +76,7 @@ pub(crate) fn grandchildren_are_served() {
     }
 }
 
-/// With the server gone, and the holder that would have replaced it, what is open and what the kernel knows still works, and
+/// With the server gone, and the holder that would have replaced it, open files and cached answers still work, and
 /// the rest fails at once.
 pub(crate) fn dead_server_does_not_hang() {
     let scene = Scene::new(User::Nobody);
@@ -119,7 +119,7 @@ pub(crate) fn no_process_for_a_while() {
     assert_eq!(succeeded(&child.wait_with_output().unwrap()), "alpha\n");
 }
 
-/// None of the streams, terminals or descriptors of whoever started it, no working directory, no child.
+/// The server has none of its starter's streams, terminals and descriptors, no working directory and no child.
 pub(crate) fn server_holds_nothing() {
     for user in USERS {
         let scene = Scene::new(user);

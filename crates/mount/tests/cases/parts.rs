@@ -1,4 +1,4 @@
-//! Files that the image holds in part: whatever way a program reads, it gets the original's bytes, and what is held is
+//! Files that the image holds in part: a program gets the original's bytes however it reads, and held pages are
 //! never asked of the original.
 
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ pub(crate) fn any_way_to_read_gives_the_originals_bytes() {
     }
 }
 
-/// What was pushed is not asked for, however scattered it is.
+/// Pushed pages are not asked for, however scattered they are.
 pub(crate) fn what_is_held_is_pushed() {
     let scattered: Vec<(u64, u64)> = (0..150).map(|number| (number * 2, number * 2 + 1)).collect();
     let parts = Parts::new(User::Nobody, &scattered);
@@ -99,7 +99,7 @@ pub(crate) fn what_is_held_is_pushed() {
     assert_eq!(stats["original"]["read"], 0, "{stats:#}");
 }
 
-/// What the original is now is not mixed with what it was, whatever time it says it is of: an error says so.
+/// A changed original is never mixed with the packed content, whatever its times are: the read fails.
 pub(crate) fn changed_original_is_not_mixed_in() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);
@@ -115,7 +115,7 @@ pub(crate) fn changed_original_is_not_mixed_in() {
     }
 }
 
-/// An original that has other times and the same content completes what is held.
+/// An original with other times and the same content completes the held pages.
 pub(crate) fn touched_original_is_the_same() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);
@@ -130,7 +130,7 @@ pub(crate) fn touched_original_is_the_same() {
     }
 }
 
-/// What a program writes through a mapping stays, although the file is too large to be pushed before it is opened.
+/// Bytes that a program writes through a mapping stay, although the file is too large to be pushed before it is opened.
 pub(crate) fn written_through_a_mapping_while_pushed() {
     for user in USERS {
         let parts = Parts::sized(user, &[(0, 19000)], 20_000 * 4096);
@@ -150,7 +150,7 @@ pub(crate) fn written_through_a_mapping_while_pushed() {
     }
 }
 
-/// An unforeseen write reaches the original, and is read back, while what is held is being pushed.
+/// An unforeseen write reaches the original, and is read back, while held pages are being pushed.
 pub(crate) fn written_while_pushed() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);

@@ -175,7 +175,7 @@ pub(crate) fn nested() {
     }
 }
 
-/// Whoever dies while the namespace is being made, the others find each other and start.
+/// If ranks die while the namespace is being made, the others meet and start.
 pub(crate) fn death_of_the_first_rank() {
     let scene = Scene::new(User::Nobody);
     for round in 0..12 {
@@ -190,7 +190,7 @@ pub(crate) fn death_of_the_first_rank() {
     }
 }
 
-/// Somebody else holds the name: ranks pass it over and meet under the next one.
+/// Ranks pass over a name that another user holds, and meet under the next one.
 pub(crate) fn stranger_at_the_meeting_place() {
     let scene = Scene::new(User::Nobody);
     let mut child = spawn(&scene, &["--job", "strange"], "echo ready; exec sleep 60");

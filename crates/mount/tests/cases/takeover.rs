@@ -8,8 +8,8 @@ use crate::hunter::{Hunter, Prey};
 use crate::scene::{Scene, USERS, User, failed, first_line, kill, signal, stats, succeeded, wait_until};
 use crate::support::Packing;
 
-/// What a program does again and again, each step asking the server: the kinds of requests, and Python that does step
-/// `i` in directory `lib` and returns what it saw.
+/// Steps that ask the server, repeated by a program: the kind of request, and Python that does step `i` in directory `lib`
+/// and returns the outcome.
 const KINDS: [(&str, &str); 27] = [
     ("lookup, absent", "return os.path.exists(lib + 'absent-%d' % i)"),
     (
@@ -130,7 +130,7 @@ fn spawn(scene: &Scene, options: &[&str], words: &[&str]) -> Child {
 /// Returns how often that was.
 fn hunt(scene: &Scene, mut child: Child, prey: Prey, pause: u64) -> (Output, u32) {
     assert_eq!(first_line(&mut child), "ready");
-    // What it prints must not fill the pipe while it is waited for here.
+    // Its output must not fill the pipe while it is waited for here.
     let output = std::thread::spawn(move || child.wait_with_output().unwrap());
     let mut hunter = Hunter::of(scene, || output.is_finished());
     while !output.is_finished() {
@@ -143,14 +143,14 @@ fn hunt(scene: &Scene, mut child: Child, prey: Prey, pause: u64) -> (Output, u32
 pub(crate) fn every_request_survives_its_server() {
     for user in USERS {
         let mut struck = 0;
-        // How many are killed while a program runs is chance.
+        // The number of servers that are killed while a program runs varies.
         while struck <= 50 {
             struck += KINDS.iter().map(|(kind, step)| survives(user, kind, step)).sum::<u32>();
         }
     }
 }
 
-/// How many servers were killed under a program of these steps, which sees nothing of it.
+/// Kills servers under a program of these steps, whose output must not change. Returns the number of killed servers.
 fn survives(user: User, kind: &str, step: &str) -> u32 {
     let (scene, twin) = (Scene::unpacked(user), Scene::unpacked(user));
     let mut packing = Packing::of(&scene.root());
@@ -176,7 +176,7 @@ fn survives(user: User, kind: &str, step: &str) -> u32 {
     kills
 }
 
-/// Python with a package of its own, an archive, a repository: the results of plain runs, whoever is killed.
+/// Python with a package of its own, an archive, a repository: the results equal those of plain runs under any kill.
 pub(crate) fn programs_survive_servers_and_holders() {
     const SCRIPT: &str = "set -e; cd $1; echo ready; export HOME=$1 GIT_CONFIG_NOSYSTEM=1
         for round in 1; do
@@ -275,7 +275,7 @@ pub(crate) fn deadly_request_is_given_up() {
     }
 }
 
-/// Whoever is killed while the namespace is made and entered, every rank starts.
+/// Every rank starts although processes are killed while the namespace is made and entered.
 pub(crate) fn killed_while_ranks_come() {
     for user in USERS {
         let scene = Scene::new(user);
@@ -294,7 +294,7 @@ pub(crate) fn killed_while_ranks_come() {
     }
 }
 
-/// Whoever is killed while the last process ends, the statistics are written and nothing is left.
+/// The statistics are written and nothing is left although processes are killed while the last one ends.
 pub(crate) fn killed_at_the_end() {
     for user in USERS {
         let scene = Scene::new(user);
@@ -322,7 +322,7 @@ pub(crate) fn killed_at_the_end() {
     }
 }
 
-/// An image on a network file system (here another image): what was half fetched is fetched again.
+/// An image on a network file system (here another image): half-fetched chunks are fetched again.
 pub(crate) fn killed_while_the_image_arrives() {
     let scene = Scene::unpacked(User::Nobody);
     let (root, inner) = (scene.root(), scene.path("inner"));
@@ -391,7 +391,7 @@ for round in range(3):
             let mut hunter = Hunter::of(&scene, || false);
             wait_until("one was killed and replaced", || hunter.strike(&scene, prey) && hunter.struck() > 0);
             if prey == Prey::Holder {
-                // What the new holder has, the next server must get.
+                // The next server must get the state of the new holder.
                 hunter.strike(&scene, Prey::Server);
             }
             std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"on\n").unwrap();

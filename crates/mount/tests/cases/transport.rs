@@ -76,7 +76,7 @@ pub(crate) fn memory_budget() {
     assert_eq!(succeeded(&scene.run(&["--memory", "0"], &["echo", "mapped"]).output().unwrap()), "mapped\n");
 }
 
-/// What the program is told when `change` happens to the image between two questions: what it printed and said, and the
+/// Runs a program and makes `change` to the image between two of its questions. Returns its output, its errors and the
 /// statistics.
 fn while_in_use(change: impl FnOnce(&Path)) -> (String, String, serde_json::Value) {
     let scene = Scene::new(User::Nobody);

@@ -340,7 +340,7 @@ print(open(lib + 'a.txt').read(), old.read(), os.path.exists(lib + 'a.new'), end
     }
 }
 
-/// The kernel is told to forget that a name was absent; by then the name is there, and somebody has it open.
+/// The kernel is told to forget that a name was absent when a program has made and opened that name already.
 pub(crate) fn made_where_a_name_was_absent() {
     const PROGRAM: &str = "
 import os, sys, time
@@ -358,7 +358,7 @@ for name in ['bin/made', 'lib/made', 'lib/python/pkg/made']:
     }
 }
 
-/// A rename that fails leaves the file that it would have replaced, held open: what is written to it shows.
+/// A rename that fails leaves the file that it would have replaced, held open: later writes to it show.
 pub(crate) fn written_after_a_rename_that_failed() {
     const PROGRAM: &str = "
 import errno, os, sys
@@ -393,7 +393,7 @@ print(os.stat(new).st_size, open(new).read())
     }
 }
 
-/// A server that dies when the original has its attribute: the next one does not take its work for somebody else's.
+/// A server that dies when the original has its attribute: the next one does not take its change for another process's.
 pub(crate) fn attributes_set_by_a_server_that_died() {
     const PROGRAM: &str = "
 import os, sys
@@ -413,7 +413,7 @@ for change in (lambda: os.setxattr(name, 'user.quell', b'value', os.XATTR_CREATE
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        for (call, left) in [("lsetxattr", "['user.quell']"), ("lremovexattr", "[]")] {
+        for (call, left) in [("setxattr", "['user.quell']"), ("removexattr", "[]")] {
             assert_eq!(first_line(&mut child), "ready");
             let mut killer = kill_after(&scene, call);
             child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
@@ -440,7 +440,7 @@ fn kill_after(scene: &Scene, call: &str) -> Child {
     tracer
 }
 
-/// Nothing is sent when a file is closed, so the server cannot know: what it keeps open must be bounded.
+/// Nothing is sent when a file is closed, so the server cannot know: the number of its open files must be bounded.
 pub(crate) fn many_created_files() {
     const PROGRAM: &str = "
 import os, sys

@@ -1,11 +1,11 @@
 //! Kills servers and holders at random moments, one at a time: the next one only when the last one was replaced, since
-//! nobody is left when both die at once.
+//! no process is left when both die at once.
 
 use std::time::{Duration, Instant};
 
 use crate::scene::{PATIENCE, Scene, kill};
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prey {
     Server,
@@ -19,7 +19,7 @@ pub(crate) struct Hunter {
     server: i32,
     holder: i32,
     struck: u32,
-    /// State of the generator of moments, which are printed by nobody: a failure shows what the program saw.
+    /// State of the generator of moments. They are not printed: a failure shows the program's output.
     state: u64,
 }
 
@@ -41,7 +41,7 @@ impl Hunter {
         Self { server: 0, holder: 0, struck: 0, state: seed }
     }
 
-    /// How many were killed while they lived.
+    /// The number of processes that were alive when they were killed.
     pub(crate) fn struck(&self) -> u32 {
         self.struck
     }
@@ -90,7 +90,7 @@ impl Hunter {
     }
 }
 
-/// Whether a process lives, which one that is only waiting to be buried does not, and has this name.
+/// Tells whether a process lives and has this name. A zombie does not live.
 fn is_called(process: i32, name: &str) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     read("comm") == name && !read("cmdline").is_empty()

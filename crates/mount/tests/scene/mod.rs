@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::Packing;
 
-/// Who runs.
+/// The user who runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Root,
@@ -23,7 +23,7 @@ pub(crate) enum User {
 /// Both kinds of users: with a mount namespace alone, and with a user namespace.
 pub(crate) const USERS: [User; 2] = [User::Root, User::Nobody];
 
-/// Where commands are searched for: what every user may execute.
+/// The search path of commands: directories that every user may search.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
@@ -32,7 +32,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The ordinary user of the tests.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Whether the tests can run here.
+/// Checks that the tests can run here.
 pub(crate) fn prerequisites() -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("they need root, to act as two users".into());
@@ -220,13 +220,13 @@ pub(crate) fn signal(process: i32, signal: Signal) {
     }
 }
 
-/// What `output` says, which must be that of a success.
+/// The standard output of a success.
 pub(crate) fn succeeded(output: &Output) -> String {
     assert!(output.status.success(), "{:?}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a failure says, with its exit status.
+/// The exit status and standard error of a failure.
 pub(crate) fn failed(output: &Output) -> (i32, String) {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let status = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap());

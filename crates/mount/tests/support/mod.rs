@@ -11,7 +11,7 @@ use quell_image::{
     FileKind as Kind, ImageTree as Tree, Timestamp, TreeNodeId as NodeId,
 };
 
-/// How a tree is packed.
+/// Options for packing a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Packing {
     /// Directories to cover.
@@ -28,9 +28,9 @@ pub(crate) struct Packing {
     pub(crate) parts: Vec<(PathBuf, Vec<(u64, u64)>)>,
     /// If there are any: the only files of which content is taken, in this order.
     pub(crate) in_order: Vec<PathBuf>,
-    /// Whether nothing is asked of the originals, and where the command was started.
+    /// The directory in which the command was started, for a complete image, which asks the originals nothing.
     pub(crate) complete: Option<PathBuf>,
-    /// Whether the image is compressed.
+    /// True if the image is compressed.
     pub(crate) compressed: bool,
 }
 

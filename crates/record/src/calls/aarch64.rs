@@ -4,15 +4,15 @@
 
 use quell_trace::Call::{self, *};
 
-/// `AUDIT_ARCH_AARCH64`: what the kernel calls this architecture. Source: `linux/audit.h`.
+/// `AUDIT_ARCH_AARCH64`: the kernel's number of this architecture. Source: `linux/audit.h`.
 pub(crate) const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// No second interface hides in the numbers.
+/// This architecture has no second interface with its own range of numbers.
 pub(crate) const FOREIGN_NUMBERS_FROM: Option<u32> = None;
 
 /// Number of `clone`.
 pub(crate) const CLONE: u32 = 220;
-/// Number of `vfork`, where there is one: here it is a `clone`.
+/// Number of `vfork`; `None` because it is a `clone` here.
 pub(crate) const VFORK: Option<u32> = None;
 
 /// Every recorded call. Shape: sorted by number.
@@ -118,8 +118,8 @@ pub(crate) const NUMBERS: &[(u32, Call)] = &[
     (452, Fchmodat2),
 ];
 
-/// Architectures whose programs this kernel runs too: their calls of the set are counted, not recorded. 32-bit
-/// Arm numbers the calls that matter most as i386 does.
+/// Other architectures whose programs this kernel runs: their calls of the set are counted, not recorded. 32-bit Arm
+/// shares the numbers of the most important calls with i386.
 pub(crate) const FOREIGN: &[(u32, &[u32])] = &[(AUDIT_ARCH_ARM, ARM)];
 
 /// Source: `linux/audit.h`.

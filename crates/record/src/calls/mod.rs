@@ -1,4 +1,4 @@
-//! The recorded calls: their numbers on each architecture, and what their arguments mean.
+//! The recorded calls: their numbers on each architecture, and the meaning of their arguments.
 //!
 //! The order of arguments is the same on all architectures of Linux that quell supports; the numbers are not.
 
@@ -25,7 +25,7 @@ pub(crate) const CLONE3: u32 = 435;
 pub(crate) struct Numbers(Vec<Option<(Call, Shape)>>);
 
 impl Numbers {
-    /// The table of the architecture that this is built for.
+    /// The table of the target architecture.
     pub(crate) fn native() -> Self {
         let last = native::NUMBERS.iter().map(|&(number, _)| number as usize).max().unwrap_or(0);
         let mut table = vec![None; last + 1];
@@ -35,7 +35,7 @@ impl Numbers {
         Self(table)
     }
 
-    /// The call with this number, when it is recorded.
+    /// The call with this number, if it is recorded.
     pub(crate) fn call(&self, number: u64) -> Option<(Call, Shape)> {
         *self.0.get(usize::try_from(number).ok()?)?
     }

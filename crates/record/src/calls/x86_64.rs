@@ -1,18 +1,18 @@
-//! Numbers of the recorded calls on x86-64, and of those that 32-bit programs make.
+//! Numbers of the recorded calls on x86-64, and of the calls of 32-bit programs.
 //!
 //! Source: `arch/x86/entry/syscalls/syscall_64.tbl` and `syscall_32.tbl` of the kernel.
 
 use quell_trace::Call::{self, *};
 
-/// `AUDIT_ARCH_X86_64`: what the kernel calls this architecture. Source: `linux/audit.h`.
+/// `AUDIT_ARCH_X86_64`: the kernel's number of this architecture. Source: `linux/audit.h`.
 pub(crate) const ARCHITECTURE: u32 = 0xc000_003e;
 
-/// Calls from here on are those of the x32 interface. Source: `__X32_SYSCALL_BIT` of `asm/unistd.h`.
+/// The first number of the x32 interface. Source: `__X32_SYSCALL_BIT` of `asm/unistd.h`.
 pub(crate) const FOREIGN_NUMBERS_FROM: Option<u32> = Some(0x4000_0000);
 
 /// Number of `clone`.
 pub(crate) const CLONE: u32 = 56;
-/// Number of `vfork`, where there is one.
+/// Number of `vfork`, which some architectures lack.
 pub(crate) const VFORK: Option<u32> = Some(58);
 
 /// Every recorded call. Shape: sorted by number.
@@ -143,8 +143,8 @@ pub(crate) const NUMBERS: &[(u32, Call)] = &[
     (452, Fchmodat2),
 ];
 
-/// Architectures whose programs this kernel runs too: their calls of the set are counted, not recorded.
-/// Shape: one entry an architecture, numbers sorted.
+/// Other architectures whose programs this kernel runs: their calls of the set are counted, not recorded. Shape: one
+/// entry an architecture, numbers sorted.
 pub(crate) const FOREIGN: &[(u32, &[u32])] = &[(AUDIT_ARCH_I386, I386)];
 
 /// Source: `linux/audit.h`.
@@ -160,7 +160,7 @@ const I386: &[u32] = &[
     430, 431, 432, 433, 436, 437, 438, 439, 442, 452,
 ];
 
-/// `open` flags are those of the format already.
+/// Returns the flags unchanged, because the format uses the values of this architecture.
 pub(crate) const fn portable_open_flags(flags: u64) -> u64 {
     flags
 }

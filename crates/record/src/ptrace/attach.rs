@@ -1,4 +1,4 @@
-//! Makes the command's process and attaches to it, or says what forbids that.
+//! Creates the command's process and attaches to it, or reports the barrier that forbids that.
 
 use super::forward::Forwarding;
 use crate::RecordError;
@@ -10,7 +10,7 @@ use quell_trace::Pid;
 use std::io;
 use std::path::Path;
 
-/// The command's process, attached and waiting. Dropped before it is released, it ends without having run anything.
+/// The command's process, attached and waiting. If dropped before its release, it ends without having run anything.
 #[derive(Debug)]
 pub(super) struct Attached {
     waiting: Option<Waiting>,
@@ -36,7 +36,7 @@ impl Attached {
         self.command
     }
 
-    /// Lets the command begin; signals to the recorder go to it from here on.
+    /// Starts the command. From here on signals to the recorder are forwarded to it.
     pub(super) fn release(mut self) -> Result<(Forwarding, Option<Failure>), RecordError> {
         let start = |source| RecordError::Start { action: "start the command", source };
         let forwarding = Forwarding::begin(self.command, self.mask).map_err(start)?;
@@ -54,7 +54,7 @@ impl Drop for Attached {
     }
 }
 
-/// Why the process did not become the command, if it did not.
+/// Maps a failure of the process's last steps to an error.
 pub(super) fn explain_failure(failure: Option<Failure>, program: &Path) -> Result<(), RecordError> {
     let Some((step, errno)) = failure.and_then(Failure::read) else { return Ok(()) };
     let source = io::Error::from_raw_os_error(errno);
@@ -73,7 +73,7 @@ fn barrier(process: Pid, error: &io::Error) -> Barrier {
     judge(&status, yama.as_deref(), selinux.as_deref(), error)
 }
 
-/// Judges by what `/proc/PID/status` and the switches of security modules say.
+/// Finds the barrier from `/proc/PID/status` and the settings of security modules.
 fn judge(status: &str, yama: Option<&str>, selinux: Option<&str>, error: &io::Error) -> Barrier {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,7 +1,7 @@
-//! New threads and processes: which they are, what they share, and whose they are when nobody says.
+//! New threads and processes: their parents, and the state that they share.
 //!
-//! A child may stop before its parent's stop has reported it. Such a child waits in the [`Nursery`]. Its parent may
-//! also be killed before it reports: the child is then adopted, so that nobody waits for ever.
+//! A child may stop before its parent's stop has reported it. Such a child waits in the [`Nursery`]. The parent may
+//! also be killed before it reports: the recorder then adopts the child, so that it does not wait for ever.
 
 use super::tracee::{Restoration, Tracee, set_first_argument};
 use crate::calls::{CLONE3, native};
@@ -40,7 +40,7 @@ pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> Birth {
     }
 }
 
-/// A thread whose parent cannot say any more what it shares. `None` when nothing is left of it.
+/// A thread whose parent can no longer report the state that they share. `None` when the thread is gone.
 pub(super) fn orphan(thread: Pid, is_traced: impl Fn(Pid) -> bool, command: Pid, at: Nanos) -> Option<Birth> {
     let relations = Relations::read(thread)?;
     let parent = Some(relations.reporter(thread)).filter(|&parent| is_traced(parent)).unwrap_or(command);
@@ -48,10 +48,10 @@ pub(super) fn orphan(thread: Pid, is_traced: impl Fn(Pid) -> bool, command: Pid,
     Some(birth(thread, parent, if is_process { 0 } else { WHOLE_THREAD }, at))
 }
 
-/// What every thread of a C library shares.
+/// The state that every thread of a C library shares.
 const WHOLE_THREAD: u64 = CLONE_THREAD | CLONE_VM | CLONE_FILES | CLONE_FS;
 
-/// The flags that a thread in `fork`, `vfork`, `clone` or `clone3` has passed.
+/// The flags that a thread passed to `fork`, `vfork`, `clone` or `clone3`.
 pub(super) fn clone_flags(stopped: &Stopped<Making>) -> u64 {
     let Ok(registers) = stopped.registers() else { return 0 };
     let number = registers.call_number();
@@ -64,8 +64,8 @@ pub(super) fn clone_flags(stopped: &Stopped<Making>) -> u64 {
     if native::VFORK.is_some_and(|vfork| number == u64::from(vfork)) { CLONE_VM } else { 0 }
 }
 
-/// Removes the flag that would hide a child from the recorder, whose calls the filter would then fail. Returns
-/// whether there was one; it must be put back when the call returns.
+/// Removes the flag that would hide a child from the recorder; without a tracer the filter would fail the child's
+/// calls. Returns true if the flag was set. It must be restored when the call returns.
 pub(super) fn reveal_child(stopped: &Stopped<Entry>, entered: &Entered, tracee: &mut Tracee) -> bool {
     let hidden = u64::from(CLONE_UNTRACED);
     let argument = entered.arguments[0];
@@ -81,16 +81,16 @@ pub(super) fn reveal_child(stopped: &Stopped<Entry>, entered: &Entered, tracee: 
     restoration.is_some()
 }
 
-/// Which of those that wait are looked for.
+/// The waiting threads to adopt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Orphans {
-    /// Those that have waited for long. Parents' reports may lie unread behind those of others.
+    /// Threads past the longest wait. Reports of other parents may still be unread.
     Overdue,
-    /// Those too whose parents do not run: everything that was reported is read.
+    /// Also threads whose parents are not running. Valid only when all reports have been read.
     Forsaken,
 }
 
-/// Threads that were heard of before their parents reported them.
+/// Threads that stopped before their parents reported them.
 #[derive(Debug, Default)]
 pub(super) struct Nursery {
     waiting: BTreeMap<Pid, Waiting>,
@@ -101,16 +101,16 @@ pub(super) struct Nursery {
 struct Waiting {
     change: Change,
     since: Instant,
-    /// When to look again whether its parent may still report it.
+    /// The time of the next check that the parent may still report it.
     look: Instant,
 }
 
-/// A parent reports right after it made the child; it is late only when it is not given a processor, and never comes
-/// when it was killed. One that is not running after this time will not report any more.
+/// A parent reports right after it created the child. The report is late only when the parent gets no processor, and
+/// never comes when the parent was killed. A parent that is not running after this time will not report.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// After this time nobody will.
+/// The longest wait for a report.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-/// The first rounds of waiting only give way, as most reports are there within microseconds.
+/// The first rounds of waiting only yield, because most reports arrive within microseconds.
 const YIELDING_ROUNDS: u32 = 20;
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -129,7 +129,7 @@ impl Nursery {
         self.waiting.remove(&thread).map(|waiting| waiting.change)
     }
 
-    /// Waits a little for a parent's report.
+    /// Waits briefly for a parent's report.
     pub(super) fn wait(&mut self) {
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds <= YIELDING_ROUNDS {
@@ -139,7 +139,7 @@ impl Nursery {
         }
     }
 
-    /// Those whose parents are not waited for any more.
+    /// The threads whose parents' reports are given up.
     pub(super) fn orphans(&mut self, which: Orphans) -> Vec<Pid> {
         let now = Instant::now();
         let mut orphans = Vec::new();
@@ -157,19 +157,20 @@ impl Nursery {
     }
 }
 
-/// Whether somebody who could report this thread is running: of a thread its process, of a process its parent.
+/// True while a thread that could report this one is running: one of its process for a thread, one of its parent for a
+/// process.
 fn may_be_reported(thread: Pid) -> bool {
     let Some(relations) = Relations::read(thread) else { return false };
     let reporter = relations.reporter(thread);
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{reporter}/task")) else { return false };
     tasks.flatten().any(|task| {
         let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        // The name before it may hold anything, but the state follows its last bracket.
+        // The name before it may hold any bytes, but the state follows its last bracket.
         text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
     })
 }
 
-/// What `/proc` says of a thread's relations. Source: `proc_pid_status(5)`.
+/// A thread's relations in `/proc`. Source: `proc_pid_status(5)`.
 struct Relations {
     group: Pid,
     parent: Pid,
@@ -185,7 +186,7 @@ impl Relations {
         Some(Self { group: number("Tgid:")?, parent: number("PPid:")? })
     }
 
-    /// The process that made the thread, as far as is known: a parent that ended has handed its children on.
+    /// The process that created the thread, as far as known: children of a parent that ended have a new parent.
     fn reporter(&self, thread: Pid) -> Pid {
         if self.group == thread { self.parent } else { self.group }
     }

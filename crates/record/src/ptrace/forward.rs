@@ -1,12 +1,12 @@
-//! Signals to the recorder: the command gets them, as if the recorder were not there.
+//! Forwards signals from the recorder to the command, as if the recorder were absent.
 //!
-//! A key on the terminal, and a signal to the whole process group, reach the command without help. A signal that
-//! somebody sends to the recorder alone is sent on. The two are told apart by the sender: what comes from the kernel
-//! is not sent on, and what was sent on but had reached the command directly, too, is delivered once. (A command
-//! that takes signals from the queue, by `sigwait(3)`, takes such a signal twice: the kernel does not report those.)
+//! A key on the terminal, and a signal to the whole process group, reach the command directly. A signal that another
+//! process sends to the recorder alone is forwarded. The sender tells the two apart: signals from the kernel are not
+//! forwarded, and a forwarded signal that reached the command directly too is delivered once. (A command that takes
+//! signals from the queue with `sigwait(3)` takes such a signal twice, because the kernel does not report those.)
 //!
-//! Signals that stop are the other way round: when the command stops for the terminal, the recorder stops as well,
-//! so that the shell sees its job stop.
+//! Stop signals work the other way round: when the terminal stops the command, the recorder stops as well, so that the
+//! shell sees its job stop.
 
 use crate::sys::ptrace::{Delivery, Stopped};
 use crate::sys::signals::{self, Disposition, Mask, Received};
@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Signals that mean the command when they are sent to the recorder.
+/// Signals that are forwarded to the command.
 const FORWARDED: [i32; 6] =
     [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGINT, libc::SIGQUIT];
 /// Signals by which a terminal stops a job.
 const STOPPING: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-/// The same signal from the same sender within this time is one signal to a group.
+/// The same signal from the same sender within this time counts as one signal to a group.
 const ONE_SIGNAL: Duration = Duration::from_secs(1);
-/// No process has this number.
-const NOBODY: i32 = 0;
+/// A process number that is never used.
+const NO_PROCESS: i32 = 0;
 
-/// Sends signals on while it lives.
+/// Forwards signals while it lives.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     shared: Arc<Shared>,
@@ -42,11 +42,11 @@ pub(super) struct Forwarding {
 struct Shared {
     target: AtomicI32,
     ends: AtomicBool,
-    /// Sent on and not yet seen at the command.
+    /// Signals that were forwarded and not yet seen at the command.
     sent: Mutex<Vec<Received>>,
 }
 
-/// A signal that reached the command from somebody else than the recorder.
+/// A signal that reached the command from a sender other than the recorder.
 #[derive(Debug)]
 struct Direct {
     signal: i32,
@@ -55,8 +55,8 @@ struct Direct {
 }
 
 impl Forwarding {
-    /// Sends signals on to `target` from here on. Every signal is blocked on entry; on exit the mask is `mask`, and
-    /// in addition what is forwarded is blocked.
+    /// Forwards signals to `target` from here on. Every signal is blocked on entry. On return the mask is `mask` with
+    /// the forwarded signals blocked in addition.
     pub(super) fn begin(target: Pid, mask: Mask) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             target: AtomicI32::new(target.0),
@@ -80,18 +80,17 @@ impl Forwarding {
         })
     }
 
-    /// Who gets the signals.
+    /// The process that gets the signals.
     pub(super) fn target(&self) -> Pid {
         Pid(self.shared.target.load(Ordering::Relaxed))
     }
 
-    /// Sends them to another process: the command ended, and others of its making run on.
+    /// Forwards to another process from here on: the command ended, and its descendants run on.
     pub(super) fn aim(&self, target: Option<Pid>) {
-        self.shared.target.store(target.map_or(NOBODY, |target| target.0), Ordering::Relaxed);
+        self.shared.target.store(target.map_or(NO_PROCESS, |target| target.0), Ordering::Relaxed);
     }
 
-    /// Whether a signal that is about to be delivered to the command was sent on by the recorder, though the command
-    /// had been sent it directly.
+    /// True for a signal that the recorder forwarded although its sender had sent it to the command directly as well.
     pub(super) fn is_echo(&mut self, signal: i32, stopped: &Stopped<Delivery>) -> bool {
         if !FORWARDED.contains(&signal) {
             return false;
@@ -108,7 +107,7 @@ impl Forwarding {
         })
     }
 
-    /// Stops the recorder with the command, when the terminal stopped it and both are one job.
+    /// Stops the recorder with the command if the terminal stopped it and both are one job.
     pub(super) fn stop_with(&self, command: Pid, signal: i32) {
         let group_of = |process: i32| rustix::process::getpgid(rustix::process::Pid::from_raw(process)).ok();
         if STOPPING.contains(&signal) && group_of(command.0) == group_of(std::process::id() as i32) {
@@ -122,7 +121,7 @@ impl Drop for Forwarding {
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             signals::wake(&thread, FORWARDED[0]);
-            // The thread cannot panic: it waits, and sends.
+            // The thread only waits and sends, so it cannot panic.
             _ = thread.join();
         }
         self.mask.restore();
@@ -137,19 +136,20 @@ impl Shared {
                 return;
             }
             let target = self.target.load(Ordering::Relaxed);
-            let Some(sender) = received.sender.filter(|&sender| target != NOBODY && !is_own_tracee(sender))
+            let Some(sender) =
+                received.sender.filter(|&sender| target != NO_PROCESS && !is_own_tracee(sender))
             else {
                 continue;
             };
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
             sent.push(Received { sender: Some(sender), ..received });
             drop(sent);
-            // It may have ended meanwhile: then there is nobody to tell.
+            // The target may have ended meanwhile. The signal is then dropped.
             _ = signals::send(Pid(target), received.signal);
         }
     }
 
-    /// Who sent the signal that was sent on.
+    /// The sender of a forwarded signal.
     fn origin(&self, signal: i32) -> Option<Pid> {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let index = sent.iter().position(|received| received.signal == signal)?;
@@ -157,8 +157,7 @@ impl Shared {
     }
 }
 
-/// Whether the sender is a process of the recording: its signal was meant for its parent or its group, not for the
-/// command.
+/// True when the sender is a recorded process: its signal was meant for its parent or its group, not for the command.
 fn is_own_tracee(sender: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{sender}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));

@@ -1,13 +1,13 @@
-//! Which threads use which memory: tells when a memory is about to lose its last user, and can be seen for the last time.
+//! Tracks the threads that use each memory, and detects the last moment at which a memory can be inspected.
 //!
-//! Threads of a process share its memory, and so do processes made with `CLONE_VM`, such as a child of `vfork` before it
-//! executes. A thread may leave long before its process ends, also the first one.
+//! Threads of a process share its memory, and so do processes created with `CLONE_VM`, such as a child of `vfork`
+//! before it executes. Any thread may end long before its process, the first one too.
 
 use crate::pids::PidMap;
 use quell_trace::Pid;
 use std::collections::HashMap;
 
-/// A memory. Never used twice.
+/// A memory. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Memory(u64);
 
@@ -15,32 +15,32 @@ pub(super) struct Memory(u64);
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     made: u64,
-    /// How many threads of each process use it. Shape: no process with none, no memory without a process.
+    /// The number of threads of each process that use it. Shape: no process with none, no memory without a process.
     users: HashMap<Memory, PidMap<usize>>,
 }
 
-/// Who uses a memory.
+/// The kind of users of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Users {
     /// One thread.
     Thread,
     /// Several threads of one process.
     Threads,
-    /// Several processes: it outlives each of them but one.
+    /// Several processes: the memory outlives all but the last of them.
     Processes,
 }
 
-/// What is left of a memory when a thread leaves it.
+/// The state of a memory after a thread left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It has other users.
+    /// Other threads use the memory.
     Used,
-    /// It was the last: the memory goes with it.
+    /// The thread was the last user, and the memory goes with it.
     Unused,
 }
 
 impl Memories {
-    /// A thread of a process begins to use the memory that it shares, or a new one.
+    /// Registers a thread of a process as a user of a shared memory or of a new one.
     pub(super) fn begin(&mut self, process: Pid, shared: Option<Memory>) -> Memory {
         let memory = shared.unwrap_or_else(|| {
             self.made += 1;
@@ -50,7 +50,7 @@ impl Memories {
         memory
     }
 
-    /// A thread that used a memory does not any more.
+    /// Removes a thread from the users of a memory.
     pub(super) fn leave(&mut self, memory: Memory, process: Pid) -> Left {
         let Some(processes) = self.users.get_mut(&memory) else { return Left::Unused };
         if let Some(threads) = processes.get_mut(&process) {
@@ -66,7 +66,7 @@ impl Memories {
         Left::Unused
     }
 
-    /// Who uses a memory.
+    /// The kind of users of a memory.
     pub(super) fn users(&self, memory: Memory) -> Users {
         let Some(processes) = self.users.get(&memory) else { return Users::Processes };
         let mut threads = processes.values();

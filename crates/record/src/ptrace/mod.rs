@@ -13,9 +13,9 @@
 //!   of the last: which pages; CONT -----> ends
 //! ```
 //!
-//! It refuses nothing: a call that it cannot understand runs on and is counted. Once the filter is installed the
-//! recorder must stay until the last process has ended, because without a tracer the kernel fails every call that
-//! stops for one.
+//! The engine refuses no call: a call that it cannot interpret runs on and is counted. Once the filter is installed the
+//! recorder must stay until the last process has ended, because without a tracer the kernel fails every call that the
+//! filter stops.
 
 mod attach;
 mod births;
@@ -55,7 +55,7 @@ pub(crate) struct Ptrace {
 }
 
 impl Ptrace {
-    /// Makes the command's process, which waits, and attaches to it.
+    /// Creates the command's process, which waits, and attaches to it.
     ///
     /// # Errors
     /// [`RecordError::Barred`] where the system forbids ptrace.
@@ -83,7 +83,7 @@ impl Engine for Ptrace {
     }
 }
 
-/// The command while it runs.
+/// The running command.
 struct Run<'a> {
     command: Pid,
     exit: Option<Exit>,
@@ -91,7 +91,7 @@ struct Run<'a> {
     tracees: PidMap<Tracee>,
     memories: Memories,
     nursery: Nursery,
-    /// Those of whom no parent has spoken.
+    /// Adopted threads, which no parent has reported.
     adopted: BTreeSet<Pid>,
     reader: Reader,
     forwarding: Forwarding,
@@ -128,18 +128,18 @@ impl<'a> Run<'a> {
         while let Some((thread, change)) = self.next()? {
             self.change(thread, change)?;
         }
-        // The kernel reports the end of every tracee; this one cannot be missing.
+        // The kernel reports the end of every tracee, so the command's exit is known.
         Ok(self.exit.unwrap_or(Exit::Status(125)))
     }
 
-    /// The next change; `None` when all have ended.
+    /// The next change; `None` when all threads have ended.
     fn next(&mut self) -> io::Result<Option<(Pid, Change)>> {
         loop {
             self.adopt(Orphans::Overdue)?;
             match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
                 News::Changed(thread, change) => return Ok(Some((thread, change))),
                 News::AllEnded => return Ok(None),
-                // Only now no report of a parent can be on its way.
+                // No unread report of a parent is left at this point.
                 News::Nothing => {
                     self.adopt(Orphans::Forsaken)?;
                     self.nursery.wait();
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a change is of a thread that was reported. A process whose first thread had ended gets that number
+    /// True for a change of a reported thread. A process whose first thread had ended gets the first thread's number
     /// again when another of its threads executes.
     fn knows(&self, thread: Pid, change: &Change) -> bool {
         self.tracees.contains_key(&thread)
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
         let until = self.tracees.get(&parent).map_or(Until::NextStop, Tracee::until);
         let Some(child) = stopped.made() else { return Ok(()) };
         self.placement.made(parent, child);
-        // The report of one that was adopted may come even after its end.
+        // The report of an adopted thread may come even after its end.
         if self.adopted.remove(&child) || self.tracees.contains_key(&child) {
             return stopped.resume(until);
         }
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
         self.born(birth, restoring)
     }
 
-    /// Makes a thread known, and catches up on what it did before that.
+    /// Registers a thread and handles its earlier stop.
     fn born(&mut self, birth: Birth, restoring: Option<tracee::Restoration>) -> io::Result<()> {
         let parent = self.tracees.get(&birth.parent.unwrap_or(self.command));
         let process = match birth.kind {
@@ -301,8 +301,8 @@ impl<'a> Run<'a> {
         stopped.resume(Until::NextStop)
     }
 
-    /// A thread is about to end its process. Others of its threads are killed for it, and one that is killed while it
-    /// is resumed from another stop runs through its last one unseen: so that this is no matter, the look is now.
+    /// A thread is about to end its process, which kills the other threads. A thread that is killed while it is resumed
+    /// from another stop passes its last stop unseen, so the memory is inspected now.
     fn ending(&mut self, stopped: Stopped<Entry>, users: Option<Users>) -> io::Result<()> {
         if users == Some(Users::Threads) {
             self.observer.observe(Observation::Leaving { thread: stopped.thread(), reason: Leave::End });
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
         stopped.resume(Until::NextStop)
     }
 
-    /// A thread is about to end. One that nobody reported yet is not kept waiting: an `execve` may wait for its end.
+    /// A thread is about to end. An unreported thread is resumed too, because an `execve` may wait for its end.
     fn leaving(&mut self, stopped: Stopped<Leaving>) -> io::Result<()> {
         let thread = stopped.thread();
         let tracee = self.tracees.get_mut(&thread);
@@ -346,13 +346,13 @@ impl<'a> Run<'a> {
         self.observer.observe(Observation::Ended { thread, at, exit });
     }
 
-    /// A thread that its parent has not reported yet waits until that happens.
+    /// Keeps the stop of a thread until its parent has reported it.
     fn unknown(&mut self, thread: Pid, change: Change) -> io::Result<()> {
         self.nursery.put(thread, change);
         Ok(())
     }
 
-    /// Takes those whose parent was killed before it could report them.
+    /// Adopts threads whose parents were killed before they could report them.
     fn adopt(&mut self, which: Orphans) -> io::Result<()> {
         if self.nursery.is_empty() {
             return Ok(());
@@ -365,7 +365,7 @@ impl<'a> Run<'a> {
                     self.adopted.insert(thread);
                     self.born(birth, None)?;
                 }
-                // It ended, too; its number may be given again.
+                // The thread has ended too, and its number may be reused.
                 None => _ = self.nursery.take(thread),
             }
         }

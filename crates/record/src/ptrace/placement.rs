@@ -1,13 +1,13 @@
-//! Brings the recorder and the thread that it follows to one processor.
+//! Keeps the recorder and the thread that it follows on one processor.
 //!
-//! A stop wakes the recorder, and resuming wakes the thread. When the two run on different processors each wakes the
-//! other by an interrupt, and the processor that waits goes to sleep meanwhile: on an idle machine that costs several
-//! times what the stop itself does. So a thread that stops again and again, with no other in between, is kept on the
-//! recorder's processor while it does.
+//! A stop wakes the recorder, and resuming wakes the thread. On different processors each wake-up is an interrupt, and
+//! the waiting processor goes to sleep meanwhile: on an idle machine that costs several times as much as the stop
+//! itself. So a thread that stops repeatedly, with no other thread's stop in between, is kept on the recorder's
+//! processor.
 //!
-//! The command must not notice. A thread is set free as soon as another one stops too, when it makes a thread or
-//! process, when it has run for [`PATIENCE`] without a stop, and before anybody asks for an affinity or sets one: the
-//! filter stops those calls for that. `/proc/PID/status` alone shows it for as long as it lasts.
+//! The command must not notice. A thread is released as soon as another one stops, when it creates a thread or process,
+//! when it has run for [`PATIENCE`] without a stop, and before any thread reads or sets an affinity: the filter stops
+//! those calls for that reason. Only `/proc/PID/status` shows the change while it lasts.
 
 use crate::pids::PidMap;
 use quell_trace::Pid;
@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many stops of one thread in a row make it worth two calls to the kernel.
+/// The number of stops of one thread in a row that justifies two calls to the kernel.
 const STREAK: u32 = 4;
 
-/// A thread that computes so long without a stop should be free to move.
+/// The time without a stop after which a thread is released, because it computes and should be free to move.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A thread that is kept on the recorder's processor, and what it and the recorder were allowed before.
+/// A thread that is kept on the recorder's processor, and the earlier affinities of both.
 #[derive(Debug)]
 struct Kept {
     thread: Pid,
@@ -32,7 +32,7 @@ struct Kept {
     recorder_allowed: CpuSet,
 }
 
-/// What a kept thread was held to, and what it was allowed before.
+/// The affinity of a kept thread, and its affinity before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     only: CpuSet,
@@ -42,12 +42,12 @@ struct Held {
 #[derive(Debug, Default)]
 struct Shared {
     kept: Mutex<Option<Kept>>,
-    /// Stops so far: tells the watch whether the kept thread still stops.
+    /// The number of stops so far. The watch uses it to see that the kept thread still stops.
     stops: AtomicU64,
     ended: AtomicBool,
 }
 
-/// Who is kept where.
+/// The kept thread, and the affinities of all that were kept.
 #[derive(Debug)]
 pub(super) struct Placement {
     shared: Arc<Shared>,
@@ -56,7 +56,7 @@ pub(super) struct Placement {
     streak: u32,
     /// Threads that are or were kept.
     held: PidMap<Held>,
-    /// What those of them that ended were held to. Shape: each once; there are few, as processors and sets are few.
+    /// The affinities of kept threads that ended. Shape: each once; there are few, as processors and sets are few.
     ended: Vec<Held>,
 }
 
@@ -72,7 +72,7 @@ impl Placement {
         }
     }
 
-    /// A thread has stopped before a call, and is not resumed yet.
+    /// Handles a thread that stopped before a call and is not resumed yet.
     pub(super) fn stopped(&mut self, thread: Pid) {
         self.shared.stops.fetch_add(1, Ordering::Relaxed);
         if thread != self.last {
@@ -86,8 +86,8 @@ impl Placement {
         }
     }
 
-    /// A thread has made another one, which inherits what it may use; neither is resumed yet. The parent may have
-    /// been set free since: then only the child still shows that it was kept.
+    /// Handles a new thread, which inherits its parent's affinity; neither is resumed yet. If the parent has been
+    /// released since, only the child's affinity still shows that the parent was kept.
     pub(super) fn made(&mut self, parent: Pid, child: Pid) {
         let Some(&Held { only, allowed }) = self.held.get(&parent) else { return };
         if self.shared.lock().as_ref().is_some_and(|kept| kept.thread == parent) {
@@ -99,7 +99,7 @@ impl Placement {
         }
     }
 
-    /// A thread has another number from now on.
+    /// Moves a thread's entry to its new number.
     pub(super) fn renamed(&mut self, from: Pid, to: Pid) {
         if let Some(kept) = self.shared.lock().as_mut().filter(|kept| kept.thread == from) {
             kept.thread = to;
@@ -110,7 +110,7 @@ impl Placement {
         }
     }
 
-    /// A thread has ended, perhaps before it could report a child that it made while it was kept.
+    /// Handles the end of a thread, which may have created a child while it was kept and not reported it.
     pub(super) fn ended(&mut self, thread: Pid) {
         if let Some(held) = self.held.remove(&thread) {
             self.release();
@@ -119,7 +119,7 @@ impl Placement {
         }
     }
 
-    /// A thread was found whose parent was killed before it could report it; it is not resumed yet.
+    /// Handles an adopted child that is not resumed yet.
     pub(super) fn adopted(&mut self, child: Pid, parent: Option<Pid>) {
         let Some(seen) = allowed_to(child) else { return };
         let parent = parent.and_then(|parent| self.held.get(&parent));
@@ -128,7 +128,7 @@ impl Placement {
         }
     }
 
-    /// Sets free whoever is kept.
+    /// Releases the kept thread.
     pub(super) fn release(&mut self) {
         self.shared.release();
     }
@@ -154,7 +154,7 @@ impl Placement {
         allow(thread, &only);
     }
 
-    /// Whether somebody watches that a kept thread does not stay so; starts the watch at the first call.
+    /// True when the watch runs, which releases a kept thread in time. The first call starts it.
     fn is_watched(&mut self) -> bool {
         if self.watch.is_none() {
             let shared = Arc::clone(&self.shared);
@@ -170,7 +170,7 @@ impl Drop for Placement {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(watch) = self.watch.take() {
             watch.thread().unpark();
-            // It holds nothing and cannot panic.
+            // The watch holds nothing and cannot panic.
             _ = watch.join();
         }
     }
@@ -184,12 +184,12 @@ impl Shared {
     fn release(&self) {
         if let Some(kept) = self.lock().take() {
             allow(kept.thread, &kept.allowed);
-            // What was allowed before is allowed still; if not, the kernel has moved the recorder by itself.
+            // The earlier affinity is normally still allowed; if not, the kernel has moved the recorder by itself.
             _ = sched_setaffinity(Some(kept.recorder), &kept.recorder_allowed);
         }
     }
 
-    /// Sets a kept thread free when it has not stopped for a while. Sleeps while there is none.
+    /// Releases a kept thread that has not stopped for a while. Sleeps while no thread is kept.
     fn watch(&self) {
         let mut seen = 0;
         while !self.ended.load(Ordering::Relaxed) {
@@ -207,12 +207,12 @@ impl Shared {
     }
 }
 
-/// What a thread may use; `None` when it is gone.
+/// The affinity of a thread; `None` when the thread is gone.
 fn allowed_to(thread: Pid) -> Option<CpuSet> {
     sched_getaffinity(Some(KernelPid::from_raw(thread.0)?)).ok()
 }
 
-/// A thread that was killed meanwhile needs no place.
+/// Sets the affinity of a thread. A thread that was killed meanwhile needs none.
 fn allow(thread: Pid, cpus: &CpuSet) {
     if let Some(thread) = KernelPid::from_raw(thread.0) {
         _ = sched_setaffinity(Some(thread), cpus);

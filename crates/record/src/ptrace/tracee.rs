@@ -1,4 +1,4 @@
-//! One traced thread: the call that it is in, and how its arguments are read.
+//! One traced thread: its current call and the reading of its arguments.
 
 use super::memories::Memory;
 use crate::calls::{FlagsKind, Numbers, Shape, SizeKind, native};
@@ -12,10 +12,10 @@ use quell_trace::{Bytes, Call, Fd, Nanos, Outcome, Pid};
 pub(super) struct Tracee {
     /// Its process: the number of the process's first thread.
     pub(super) process: Pid,
-    /// What it uses; none once it has begun to end.
+    /// The memory that it uses; `None` once it has begun to end.
     pub(super) memory: Option<Memory>,
     pending: Option<Pending>,
-    /// Kept from call to call, so that nothing is allocated in one.
+    /// Reused from call to call, so that calls allocate nothing.
     path: Vec<u8>,
     path2: Vec<u8>,
     restoration: Option<Restoration>,
@@ -31,7 +31,7 @@ struct Pending {
     has_path2: bool,
 }
 
-/// What was changed in a thread that asked for an untraced child, to be put back in both.
+/// A change to a thread that asked for an untraced child, to be undone in both threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Restoration {
     /// The first argument of `clone`.
@@ -46,7 +46,7 @@ impl Tracee {
         Self { process, memory, pending: None, path: Vec::new(), path2: Vec::new(), restoration: None }
     }
 
-    /// How far it must run: a call that was begun must be seen to end.
+    /// The stop up to which it must run: the end of a call that has begun must be seen.
     pub(super) fn until(&self) -> Until {
         match self.pending.is_some() || self.restoration.is_some() {
             true => Until::Return,
@@ -54,7 +54,7 @@ impl Tracee {
         }
     }
 
-    /// Ends the call that it is in.
+    /// Ends its current call.
     pub(super) fn leave(&mut self, thread: Pid, outcome: Outcome, end: Nanos) -> Option<ObservedCall<'_>> {
         let Pending { call, arguments, start, has_path, has_path2 } = self.pending.take()?;
         let path = has_path.then_some(&*self.path);
@@ -62,7 +62,7 @@ impl Tracee {
         Some(ObservedCall { thread, call, outcome, start, end, arguments, path, path2 })
     }
 
-    /// Whether it is in `execve`.
+    /// True while it is in `execve`.
     pub(super) fn executes(&self) -> bool {
         self.pending.is_some_and(|pending| matches!(pending.call, Call::Execve | Call::Execveat))
     }
@@ -75,7 +75,7 @@ impl Tracee {
         self.restoration = restoration;
     }
 
-    /// Puts back what was changed, if anything was.
+    /// Undoes a pending change.
     pub(super) fn restore<Kind>(&mut self, stopped: &Stopped<Kind>) {
         match self.restoration.take() {
             Some(Restoration::Argument(value)) => _ = set_first_argument(stopped, value),
@@ -87,7 +87,7 @@ impl Tracee {
     }
 }
 
-/// Changes the first argument of the call that a thread is in; whether that worked.
+/// Changes the first argument of a thread's current call; true on success.
 pub(super) fn set_first_argument<Kind>(stopped: &Stopped<Kind>, value: u64) -> bool {
     let Ok(mut registers) = stopped.registers() else { return false };
     registers.set_argument(0, value);
@@ -105,7 +105,7 @@ impl Reader {
         Self { numbers: Numbers::native() }
     }
 
-    /// Notes the call that a thread has begun; false when it is none of the set.
+    /// Notes the call that a thread has begun; false for a call outside the set.
     pub(super) fn enter(&self, tracee: &mut Tracee, entered: &Entered, start: Nanos) -> bool {
         let Some((call, shape)) = self.numbers.call(entered.number) else { return false };
         let thread = entered.thread;
@@ -121,7 +121,7 @@ impl Reader {
     }
 }
 
-/// `creat` is `open` with these. Source: `creat(2)`: `O_CREAT | O_WRONLY | O_TRUNC`.
+/// The `open` flags of `creat`. Source: `creat(2)`: `O_CREAT | O_WRONLY | O_TRUNC`.
 const CREAT_FLAGS: u64 = 0o100 | 0o1 | 0o1000;
 
 fn numbers(entered: &Entered, shape: &Shape) -> Arguments {
@@ -129,7 +129,7 @@ fn numbers(entered: &Entered, shape: &Shape) -> Arguments {
     let fd = |index: Option<u8>| index.map_or(Fd::NONE, |index| Fd(value(index) as i32));
     let flags = match shape.flags {
         FlagsKind::None => 0,
-        // The kernel takes an `int`: what lies above is noise.
+        // The kernel takes an `int`, so the upper bits are undefined.
         FlagsKind::Argument(index) => value(index) & u64::from(u32::MAX),
         FlagsKind::Both(one, other) => (value(one) | value(other)) & u64::from(u32::MAX),
         FlagsKind::Mapping(protection, flags) => value(protection) << 32 | value(flags) & u64::from(u32::MAX),

@@ -5,18 +5,18 @@ use quell_trace::Pid;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The kernel maps memory in pages of at least this many bytes: a read that does not cross a multiple of it either
-/// succeeds or fails as a whole. Both architectures have it as their smallest page.
+/// The smallest page size, on both architectures. A read that does not cross a multiple of it either succeeds or fails
+/// as a whole.
 const PAGE: u64 = 4096;
 
-/// Most paths are shorter: the first read takes this much, so that little is copied for nothing.
+/// The size of the first read, which most paths fit into, so that little is copied in vain.
 const FIRST_READ: u64 = 256;
 
-/// A path may have this many bytes with its final zero. Source: `PATH_MAX` of `linux/limits.h`.
+/// The maximum bytes of a path with its final zero. Source: `PATH_MAX` of `linux/limits.h`.
 const LONGEST: usize = 4096;
 
-/// Reads into `buffer` from `address`; the number of bytes that could be read, which is less than asked for where
-/// memory is not mapped.
+/// Reads into `buffer` from `address`. Returns the number of bytes read, which is smaller than the buffer where memory
+/// is not mapped.
 pub(crate) fn read(thread: Pid, address: u64, buffer: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
@@ -26,12 +26,12 @@ pub(crate) fn read(thread: Pid, address: u64, buffer: &mut [u8]) -> usize {
     match checked(read as i64) {
         Ok(read) => read as usize,
         Err(error) if error.raw_os_error() == Some(libc::EFAULT) => 0,
-        // The call is not built into the kernel or forbidden: the slower way says the same.
+        // The kernel lacks or forbids the call. The slower way gives the same result.
         Err(_) => open_memory(thread, false).and_then(|file| file.read_at(buffer, address)).unwrap_or(0),
     }
 }
 
-/// Writes all of `bytes`; whether that worked. Works on memory that the thread itself may only read, too.
+/// Writes all of `bytes`; true on success. Also works on memory that is read-only for the thread.
 pub(crate) fn write(thread: Pid, address: u64, bytes: &[u8]) -> bool {
     open_memory(thread, true).and_then(|file| file.write_all_at(bytes, address)).is_ok()
 }
@@ -40,8 +40,8 @@ fn open_memory(thread: Pid, write: bool) -> std::io::Result<File> {
     File::options().read(true).write(write).open(format!("/proc/{thread}/mem"))
 }
 
-/// Appends the string at `address`, without its final zero, to `text`; whether all of it could be read. A string
-/// longer than any path is cut off there.
+/// Appends the string at `address`, without its final zero, to `text`; true when it was read completely. A string
+/// longer than any path is cut.
 pub(crate) fn read_string(thread: Pid, address: u64, text: &mut Vec<u8>) -> bool {
     text.clear();
     let mut chunk = FIRST_READ;

@@ -1,7 +1,7 @@
-//! Thin wrappers around what only the kernel can do: the one place of this crate with unsafe code.
+//! Thin wrappers around system calls: the only module of this crate with unsafe code.
 //!
-//! Everything above sees typed values: a stopped thread is a [`ptrace::Stopped`] that is consumed when the thread
-//! is resumed, so that a request to a running thread does not compile.
+//! The callers see typed values. A stopped thread is a [`ptrace::Stopped`] that resuming consumes, so that a request to
+//! a running thread does not compile.
 #![allow(unsafe_code)]
 
 pub(crate) mod memory;

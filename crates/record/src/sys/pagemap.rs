@@ -1,7 +1,7 @@
-//! Which pages of a process's memory are there.
+//! Lists the present pages of a process's memory.
 //!
-//! From kernel 6.7 one call walks the page tables and names the runs that are there (`PAGEMAP_SCAN`); before that, a word
-//! for each page is read. Source: `Documentation/admin-guide/mm/pagemap.rst`.
+//! From kernel 6.7 one call walks the page tables and returns runs of present pages (`PAGEMAP_SCAN`); earlier kernels
+//! need a word read for each page. Source: `Documentation/admin-guide/mm/pagemap.rst`.
 
 use super::checked;
 use quell_trace::Pid;
@@ -22,7 +22,7 @@ pub(crate) struct PageMap<'a> {
     way: &'a mut Way,
 }
 
-/// How pages are asked for. Where the kernel cannot scan, words are read.
+/// The method of the query. Words are read where the kernel cannot scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// By `PAGEMAP_SCAN`.
@@ -32,16 +32,16 @@ pub(crate) enum Way {
 }
 
 impl<'a> PageMap<'a> {
-    /// Opens that of a thread. Where the kernel turns out not to scan, `way` says so to the next.
+    /// Opens the map of a thread. `way` remembers a kernel that cannot scan for later calls.
     ///
     /// # Errors
-    /// `EACCES` where the process may not be looked into, as one that hid itself by `PR_SET_DUMPABLE`.
+    /// `EACCES` where the process may not be inspected, such as one that cleared `PR_SET_DUMPABLE`.
     pub(crate) fn open(thread: Pid, way: &'a mut Way) -> io::Result<Self> {
         let file = File::open(format!("/proc/{thread}/pagemap"))?;
         Ok(Self { file, page: page_size(), way })
     }
 
-    /// Calls `each` for every run of pages that are there, present or swapped out, in a range. Ascending.
+    /// Calls `each` for every run of pages in a range that are present or swapped out. Ascending.
     pub(crate) fn present(&mut self, range: &Addresses, mut each: impl FnMut(Addresses)) -> io::Result<()> {
         if *self.way == Way::Scan {
             match self.scan(range, &mut each) {
@@ -52,7 +52,8 @@ impl<'a> PageMap<'a> {
         self.words(range, each)
     }
 
-    /// Whether the memory was there until now. A killed process loses it at any time, and then nothing is present.
+    /// True when the memory still existed at this time. A killed process loses it at any time, and then no page is
+    /// present.
     pub(crate) fn is_alive(&self, address: u64) -> bool {
         let mut word = [0; WORD];
         self.file.read_exact_at(&mut word, address / self.page * WORD as u64).is_ok()
@@ -107,7 +108,7 @@ impl<'a> PageMap<'a> {
     }
 }
 
-/// The run with what follows it; where that lies apart, or is nothing, the run is given away and another begins.
+/// Joins a run with an adjacent one. Otherwise passes `run` to `each` and begins with `next`.
 fn joined(run: Addresses, next: Addresses, each: &mut impl FnMut(Addresses)) -> Addresses {
     if run.end == next.start && !next.is_empty() {
         return run.start..next.end;
@@ -118,27 +119,27 @@ fn joined(run: Addresses, next: Addresses, each: &mut impl FnMut(Addresses)) -> 
     next
 }
 
-/// Kernels before 6.7 say `ENOTTY`; a filter may say `EPERM` or `ENOSYS`.
+/// Kernels before 6.7 return `ENOTTY`; a filter may return `EPERM` or `ENOSYS`.
 fn cannot_scan(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL | libc::EPERM | libc::ENOSYS))
 }
 
-/// Bytes of a page of this machine.
+/// The page size of this machine. Unit: bytes.
 pub(crate) fn page_size() -> u64 {
     // SAFETY: the call has no preconditions.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).unwrap_or(4096)
 }
 
-/// Bytes of what the file says of a page.
+/// The size of the file's entry for a page. Unit: bytes.
 const WORD: usize = 8;
-/// Bytes of words read at once: 32768 pages.
+/// The number of bytes read at once: the words of 32768 pages.
 const AT_ONCE: u64 = 1 << 18;
-/// Bits of a word.
+/// Bits of an entry.
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 
-/// Runs that one call returns at most.
+/// The maximum number of runs that one call returns.
 const REGIONS: usize = 256;
 /// Source: `linux/fs.h`: `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;

@@ -1,9 +1,10 @@
-//! ptrace: attach, wait, ask and resume.
+//! ptrace: attach, wait, query and resume.
 //!
 //! [`wait`] is the only source of [`Stopped`] values, each with the kind of its stop as a type. Requests take a
-//! reference, resuming takes the value: what runs cannot be asked. A thread may be killed at any time, also while it
-//! is stopped: requests then fail with `ESRCH`, which is no error but news that [`wait`] will repeat. Or it has stopped once
-//! more, for its end: then what is asked about the stop before is answered about that one, which is told apart here.
+//! reference and resuming takes the value, so that a running thread cannot be queried. A thread may be killed at any
+//! time, also while it is stopped. Requests then fail with `ESRCH`, which is not treated as an error because [`wait`]
+//! will report the end. Or the thread has stopped once more, for its end: requests about the earlier stop then return
+//! data of the later one. This module detects that case.
 //!
 //! Source: `ptrace(2)`.
 
@@ -14,7 +15,7 @@ use std::marker::PhantomData;
 
 /// A thread that is stopped, at a stop of this kind.
 #[derive(Debug)]
-#[must_use = "a thread that nobody resumes stays stopped for ever"]
+#[must_use = "a thread that is not resumed stays stopped for ever"]
 pub(crate) struct Stopped<Kind> {
     thread: Pid,
     kind: PhantomData<Kind>,
@@ -26,7 +27,7 @@ pub(crate) enum Entry {}
 /// After a call.
 #[derive(Debug)]
 pub(crate) enum Return {}
-/// In `fork`, `vfork` or `clone`, after the child was made.
+/// In `fork`, `vfork` or `clone`, after the child was created.
 #[derive(Debug)]
 pub(crate) enum Making {}
 /// In `execve`, after the program was replaced.
@@ -41,7 +42,7 @@ pub(crate) enum Group {}
 /// About to end, with everything still in place.
 #[derive(Debug)]
 pub(crate) enum Leaving {}
-/// Born, or continued after a group stop.
+/// New, or continued after a group stop.
 #[derive(Debug)]
 pub(crate) enum Pause {}
 
@@ -58,19 +59,19 @@ pub(crate) enum Stop {
     Pause(Stopped<Pause>),
 }
 
-/// What [`wait`] reports of a thread.
+/// A change of a thread that [`wait`] reports.
 #[derive(Debug)]
 pub(crate) enum Change {
     Stopped(Stop),
     Ended(Exit),
 }
 
-/// How far a thread runs.
+/// The point up to which a thread runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// To the next stop of the filter, signal or event.
     NextStop,
-    /// To the end of the call that it is in.
+    /// To the end of its current call.
     Return,
 }
 
@@ -80,11 +81,11 @@ pub(crate) struct Entered {
     pub(crate) thread: Pid,
     pub(crate) number: u64,
     pub(crate) arguments: [u64; 6],
-    /// The word that the filter gave.
+    /// The word that the filter returned.
     pub(crate) word: u16,
 }
 
-/// Attaches to a child of this process, which goes on running. It and all its descendants die with the recorder.
+/// Attaches to a child of this process, which keeps running. It and all its descendants die with the recorder.
 ///
 /// # Errors
 /// `EPERM` where a security module, a container or another tracer forbids it.
@@ -100,12 +101,12 @@ pub(crate) fn seize(thread: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
 }
 
-/// News of the threads.
+/// The result of waiting.
 #[derive(Debug)]
 pub(crate) enum News {
     /// A thread changed.
     Changed(Pid, Change),
-    /// None did yet; only [`poll`] says so.
+    /// No thread changed; only [`poll`] returns this.
     Nothing,
     /// No thread is left.
     AllEnded,
@@ -116,7 +117,7 @@ pub(crate) fn wait() -> io::Result<News> {
     news(libc::__WALL)
 }
 
-/// The next change of any thread, if there was one.
+/// The next change of any thread, if one is pending.
 pub(crate) fn poll() -> io::Result<News> {
     news(libc::__WALL | libc::WNOHANG)
 }
@@ -139,7 +140,7 @@ fn news(options: i32) -> io::Result<News> {
     }
 }
 
-/// `waitpid` without what the C library does for threads that may be cancelled: this runs twice a call.
+/// `waitpid` without the C library's handling of thread cancellation, because this runs twice a call.
 fn wait_for_any(status: &mut i32, options: i32) -> io::Result<i64> {
     let nothing = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: `status` is a valid place for the result; the last argument may be null.
@@ -183,7 +184,7 @@ impl<Kind> Stopped<Kind> {
         Self { thread, kind: PhantomData }
     }
 
-    /// Its number.
+    /// The thread's number.
     pub(crate) fn thread(&self) -> Pid {
         self.thread
     }
@@ -206,15 +207,15 @@ impl<Kind> Stopped<Kind> {
         request(libc::PTRACE_SETREGSET, self.thread, GENERAL_REGISTERS, &raw mut area as usize).map(drop)
     }
 
-    /// Lets the thread go on.
+    /// Resumes the thread.
     pub(crate) fn resume(self, until: Until) -> io::Result<()> {
         resume(self.thread, until, 0)
     }
 }
 
 impl Stopped<Entry> {
-    /// The call that is about to begin; `None` when the thread was killed meanwhile. It is not to be resumed then: if it
-    /// stops for its end, [`wait`] tells.
+    /// The call that is about to begin; `None` when the thread was killed meanwhile. The thread must not be resumed
+    /// then. If it stops for its end, [`wait`] reports that.
     pub(crate) fn entered(&self) -> Option<Entered> {
         let mut facts = CallFacts::default();
         let address = &raw mut facts as usize;
@@ -231,7 +232,7 @@ impl Stopped<Entry> {
         }
     }
 
-    /// For kernels before 5.3.
+    /// The same from registers, for kernels before 5.3.
     fn entered_by_registers(&self) -> Option<Entered> {
         let registers = self.registers().ok()?;
         let word = event_message(self.thread)? as u16;
@@ -241,7 +242,7 @@ impl Stopped<Entry> {
 }
 
 impl Stopped<Return> {
-    /// What the call returned; `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
+    /// The return value of the call; `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
     pub(crate) fn return_value(&self) -> Option<i64> {
         return_value(self.thread)
     }
@@ -255,19 +256,19 @@ impl Stopped<Making> {
 }
 
 impl Stopped<Replaced> {
-    /// The number that the thread had before: `execve` gives it that of its process.
+    /// The earlier number of the thread, to which `execve` gave the number of its process.
     pub(crate) fn former(&self) -> Option<Pid> {
         event_message(self.thread).map(|message| Pid(message as i32))
     }
 }
 
 impl Stopped<Delivery> {
-    /// Delivers the signal, and lets the thread go on.
+    /// Delivers the signal and resumes the thread.
     pub(crate) fn deliver(self, signal: i32) -> io::Result<()> {
         resume(self.thread, Until::NextStop, signal)
     }
 
-    /// Who sent the signal, when a process did.
+    /// The process that sent the signal; `None` for other sources.
     pub(crate) fn sender(&self) -> Option<Pid> {
         let facts = signal(self.thread)?;
         // SAFETY: the kernel filled the structure; the field is meaningful for this code.
@@ -276,10 +277,10 @@ impl Stopped<Delivery> {
 }
 
 impl Stopped<Group> {
-    /// Leaves the thread in its group stop, to be woken by `SIGCONT` alone.
+    /// Leaves the thread in its group stop, from which only `SIGCONT` wakes it.
     pub(crate) fn listen(self) -> io::Result<()> {
         match request(libc::PTRACE_LISTEN, self.thread, 0, 0) {
-            // It was killed, and has stopped for its end.
+            // The thread was killed and has stopped for its end.
             Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(()),
             result => unless_gone(result.map(drop)),
         }
@@ -294,7 +295,7 @@ fn resume(thread: Pid, until: Until, signal: i32) -> io::Result<()> {
     unless_gone(request(how, thread, 0, signal as usize).map(drop))
 }
 
-/// A thread that was killed while it was stopped needs no resuming.
+/// Treats a thread that was killed while it was stopped as resumed.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -302,12 +303,12 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// What the event of a stop brings along; `None` when the thread was killed meanwhile.
+/// The message of a stop's event; `None` when the thread was killed meanwhile.
 fn event_message(thread: Pid) -> Option<u64> {
     let mut message = 0_u64;
     request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut message as usize).ok()?;
-    // A stop for the end brings the exit status. A thread only ever comes to that from another stop, so that one that
-    // is not there now was not there before.
+    // A stop for the end carries the exit status. A thread only reaches that stop from another one, so a thread that is
+    // not there now was not there before.
     (signal(thread)?.si_code >> 8 != libc::PTRACE_EVENT_EXIT).then_some(message)
 }
 
@@ -367,38 +368,38 @@ pub(crate) struct Registers([u64; REGISTERS]);
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
-    /// Where rdi, rsi, rdx, r10, r8 and r9 are.
+    /// The positions of rdi, rsi, rdx, r10, r8 and r9.
     const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
-    /// Where orig_rax is.
+    /// The position of orig_rax.
     const NUMBER: usize = 15;
 }
 
 #[cfg(target_arch = "aarch64")]
 impl Registers {
-    /// Where x0 to x5 are.
+    /// The positions of x0 to x5.
     const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
-    /// Where x8 is.
+    /// The position of x8.
     const NUMBER: usize = 8;
 }
 
 impl Registers {
-    /// The number of the call that the thread is in.
+    /// The number of the thread's current call.
     pub(crate) fn call_number(&self) -> u64 {
         self.0[Self::NUMBER]
     }
 
-    /// An argument of the call that the thread is in. Range of `index`: 0 to 5.
+    /// An argument of the thread's current call. Range of `index`: 0 to 5.
     pub(crate) fn argument(&self, index: usize) -> u64 {
         self.0[Self::ARGUMENTS[index]]
     }
 
-    /// Changes an argument.
+    /// Sets an argument.
     pub(crate) fn set_argument(&mut self, index: usize, value: u64) {
         self.0[Self::ARGUMENTS[index]] = value;
     }
 }
 
-/// Reads one register rather than all: this runs once a call.
+/// Reads a single register, because this runs once a call.
 #[cfg(target_arch = "x86_64")]
 fn return_value(thread: Pid) -> Option<i64> {
     /// Offset of rax in `struct user_regs_struct`.
@@ -412,7 +413,7 @@ fn return_value(thread: Pid) -> Option<i64> {
     (result == 0).then_some(value)
 }
 
-/// Reads one register rather than all: this runs once a call.
+/// Reads a single register, because this runs once a call.
 #[cfg(target_arch = "aarch64")]
 fn return_value(thread: Pid) -> Option<i64> {
     let mut value = 0_i64;

@@ -2,17 +2,17 @@
 
 use crate::filter::Instruction;
 
-/// A filter as the kernel takes it. Source: `linux/filter.h`, `struct sock_fprog`.
+/// A filter in the kernel's layout. Source: `linux/filter.h`, `struct sock_fprog`.
 #[repr(C)]
 struct Program {
     length: u16,
     instructions: *const Instruction,
 }
 
-/// Installs `filter`, for good and for all later children. Async-signal-safe: it allocates nothing.
+/// Installs `filter` irrevocably, for this thread and all later children. Async-signal-safe: it allocates nothing.
 ///
-/// A thread without `CAP_SYS_ADMIN` must promise first that no program will gain privileges; one that has it does
-/// not, so that set-user-ID programs keep working.
+/// A thread without `CAP_SYS_ADMIN` must first set `PR_SET_NO_NEW_PRIVS`. A thread with it does not, so that
+/// set-user-ID programs keep working.
 ///
 /// # Errors
 /// The errno of `seccomp(2)`: usually `EINVAL` from a kernel without filters, `EPERM` or `ENOSYS` in a container

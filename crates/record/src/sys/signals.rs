@@ -1,4 +1,4 @@
-//! Signals of the recorder itself: what it was started with, what it waits for, what it sends on.
+//! Signals of the recorder itself: its initial dispositions, the signals that it waits for, and those that it forwards.
 
 use super::checked;
 use quell_trace::Pid;
@@ -16,7 +16,7 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
-    /// These signals.
+    /// A set of these signals.
     pub(crate) fn of(signals: &[i32]) -> Self {
         let mut set = Self::empty();
         for &signal in signals {
@@ -34,7 +34,7 @@ impl Mask {
         Self(set)
     }
 
-    /// Blocks every signal in this thread; the mask from before.
+    /// Blocks every signal in this thread and returns the earlier mask.
     pub(crate) fn block_all() -> Self {
         let mut all = Self::empty();
         // SAFETY: fills the set that it is given.
@@ -42,12 +42,12 @@ impl Mask {
         all.change(libc::SIG_SETMASK)
     }
 
-    /// Makes this the mask of the thread. Async-signal-safe.
+    /// Sets this mask for the thread. Async-signal-safe.
     pub(crate) fn restore(&self) {
         self.change(libc::SIG_SETMASK);
     }
 
-    /// Blocks these in addition.
+    /// Blocks these signals in addition.
     pub(crate) fn block(&self) {
         self.change(libc::SIG_BLOCK);
     }
@@ -64,7 +64,7 @@ impl Mask {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) signal: i32,
-    /// Who sent it; `None` for the kernel, as for a key on the terminal.
+    /// The process that sent it; `None` for the kernel, as for a key on the terminal.
     pub(crate) sender: Option<Pid>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn wake<T>(thread: &std::thread::JoinHandle<T>, signal: i32) {
     unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, signal) };
 }
 
-/// Another disposition of a signal while it lives; then what was there is put back.
+/// Sets another disposition of a signal while it lives, and restores the earlier one afterwards.
 pub(crate) struct Disposition {
     signal: i32,
     before: libc::sigaction,
@@ -107,12 +107,12 @@ impl std::fmt::Debug for Disposition {
 }
 
 impl Disposition {
-    /// The signal does nothing.
+    /// Ignores the signal.
     pub(crate) fn ignored(signal: i32) -> Self {
         Self { signal, before: set_action(signal, libc::SIG_IGN, 0) }
     }
 
-    /// Children that stop send no signal: they do so twice a call, and `waitpid` tells all.
+    /// Suppresses signals for stops of children: they stop twice a call, and `waitpid` reports everything.
     pub(crate) fn quiet_children() -> Self {
         let signal = libc::SIGCHLD;
         Self { signal, before: set_action(signal, libc::SIG_DFL, libc::SA_NOCLDSTOP) }
@@ -121,14 +121,15 @@ impl Disposition {
 
 impl Drop for Disposition {
     fn drop(&mut self) {
-        // While it was blocked the kernel kept it, ignored or not: what came in the meantime means nothing to anybody.
+        // The kernel kept signals that came while this one was blocked. Ignoring the signal discards them, as they have
+        // no meaning to the caller.
         set_action(self.signal, libc::SIG_IGN, 0);
         // SAFETY: puts back what the kernel gave.
         unsafe { libc::sigaction(self.signal, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// Stops this process as `signal` does to a program that does not handle it, until it is continued.
+/// Stops this process as `signal` stops a program that does not handle it, until the process is continued.
 pub(crate) fn stop_by(signal: i32) {
     let ignored = set_action(signal, libc::SIG_DFL, 0);
     // SAFETY: takes a number.

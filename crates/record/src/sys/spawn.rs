@@ -1,4 +1,4 @@
-//! Makes the process that becomes the command: it waits until it is traced, then installs the filter and executes.
+//! Creates the process that becomes the command: it waits until it is traced, then installs the filter and executes.
 
 use super::signals::Mask;
 use super::{checked, seccomp};
@@ -8,8 +8,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// What is executed. Everything is made before the process is, because between `fork` and `execve` nothing may be
-/// allocated.
+/// The program to execute. All of it is allocated before the fork, because a child must not allocate between `fork` and
+/// `execve`.
 #[derive(Debug)]
 pub(crate) struct Program {
     /// The file.
@@ -29,11 +29,11 @@ pub(crate) struct Waiting {
     failure: PipeReader,
 }
 
-/// Tells, once the process has ended, why it could not become the command.
+/// Reports, once the process has ended, the step that failed.
 #[derive(Debug)]
 pub(crate) struct Failure(PipeReader);
 
-/// What the new process could not do.
+/// The step of the new process that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Installing the filter.
@@ -45,10 +45,10 @@ pub(crate) enum Step {
 /// The shell that runs a script without `#!`, as `execvp(3)` does.
 const SHELL: &CStr = c"/bin/sh";
 
-/// Makes the process. It has the caller's descriptors, and signals as the caller itself was given them.
+/// Creates the process. It has the caller's descriptors, and the signal state that the caller itself inherited.
 ///
 /// # Errors
-/// `EAGAIN` or `ENOMEM` where the system has no room for another process.
+/// `EAGAIN` or `ENOMEM` where the system cannot create another process.
 pub(crate) fn spawn(program: &Program, mask: &Mask) -> io::Result<Waiting> {
     let (gate_in, gate) = io::pipe()?;
     let (failure, failure_out) = io::pipe()?;
@@ -62,13 +62,13 @@ pub(crate) fn spawn(program: &Program, mask: &Mask) -> io::Result<Waiting> {
 }
 
 impl Waiting {
-    /// Lets the process go on to its `execve`.
+    /// Lets the process continue to its `execve`.
     pub(crate) fn release(mut self) -> io::Result<Failure> {
         self.gate.write_all(&[0])?;
         Ok(Failure(self.failure))
     }
 
-    /// Ends the process, which has run nothing, and takes its status away.
+    /// Ends the process, which has run nothing, and reaps it.
     pub(crate) fn abandon(self) {
         let process = self.process;
         drop(self);
@@ -79,7 +79,7 @@ impl Waiting {
 }
 
 impl Failure {
-    /// The step and its errno; `None` when the command was executed.
+    /// The failed step and its errno; `None` when the command was executed.
     pub(crate) fn read(mut self) -> Option<(Step, i32)> {
         let mut report = [0; 5];
         self.0.read_exact(&mut report).ok()?;
@@ -89,7 +89,7 @@ impl Failure {
     }
 }
 
-/// Pointers for `execve`, made beforehand. They point into the program, which outlives them.
+/// Pointers for `execve`, made before the fork. They point into the program, which outlives them.
 struct Plan<'a> {
     program: &'a Program,
     mask: &'a Mask,
@@ -133,7 +133,7 @@ fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
     strings.map(CStr::as_ptr).chain([std::ptr::null()]).collect()
 }
 
-/// Waits for the recorder's word; false when the recorder is gone.
+/// Waits for the recorder's release; false when the recorder is gone.
 fn is_released(gate: RawFd, gate_writer: RawFd) -> bool {
     // SAFETY: closes this process's copy of a descriptor that only the recorder writes to.
     unsafe { libc::close(gate_writer) };
@@ -142,7 +142,7 @@ fn is_released(gate: RawFd, gate_writer: RawFd) -> bool {
     unsafe { libc::read(gate, (&raw mut word).cast(), 1) == 1 }
 }
 
-/// Returns only when it fails, with the errno.
+/// Returns only on failure, with the errno.
 fn execute(file: &CStr, arguments: &[*const c_char], environment: &[*const c_char]) -> i32 {
     // SAFETY: both arrays end with a null pointer, and every string with a zero.
     unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
@@ -157,7 +157,7 @@ fn report(failure: RawFd, step: Step, errno: i32) -> ! {
     exit()
 }
 
-/// Ends the process without running anything that belongs to the recorder.
+/// Ends the process without running any code of the recorder's.
 fn exit() -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(125) }

@@ -1,4 +1,4 @@
-//! What the tests of the recorder share: fixtures, fresh directories, recordings, and strace as the oracle.
+//! Shared helpers of the recorder's tests: fixtures, fresh directories, recordings, and strace as the oracle.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
@@ -21,15 +21,14 @@ pub(crate) struct Seen {
     pub(crate) paths: Vec<Option<Vec<u8>>>,
     /// The errno's name, or `?` for a call that did not return.
     pub(crate) errno: Option<String>,
-    /// The file behind the descriptor of a call that takes no path. `None` for pipes, sockets and what has no name.
+    /// The file behind the descriptor of a call that takes no path. `None` for pipes, sockets and files without a name.
     pub(crate) file: Option<Vec<u8>>,
 }
 
 /// The calls of each thread, in order.
 pub(crate) type Threads = BTreeMap<i32, Vec<Seen>>;
 
-/// The recorder: the crate's example, which `cargo test` builds beside the tests unless it is told to build some of
-/// them only.
+/// The recorder: the crate's example, which `cargo test` builds beside the tests unless only some tests are selected.
 pub(crate) fn recorder() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let path = here.ancestors().nth(2).unwrap().join("examples/record");
@@ -43,7 +42,7 @@ pub(crate) fn recorder() -> PathBuf {
     path
 }
 
-/// When the last change was made in a folder.
+/// The time of the latest change in a directory.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let changes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
@@ -53,7 +52,7 @@ fn newest(folder: &Path) -> std::time::SystemTime {
     changes.max().unwrap()
 }
 
-/// Builds the fixture of this name and gives the program.
+/// Builds the fixture of this name and returns its program.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     static BUILT: LazyLock<Mutex<BTreeMap<String, PathBuf>>> = LazyLock::new(Mutex::default);
     let mut built = BUILT.lock().unwrap();
@@ -84,7 +83,7 @@ fn build(name: &str) -> PathBuf {
     program
 }
 
-/// A command in a directory of its own, which is the same at the begin of each run.
+/// A command in a directory of its own, which is in the same state at the begin of each run.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     command: Vec<String>,
@@ -92,7 +91,7 @@ pub(crate) struct Stage {
     prepare: Option<fn(&Path)>,
 }
 
-/// A recording and what the command said.
+/// A recording and the command's output.
 pub(crate) struct Run {
     pub(crate) output: Output,
     pub(crate) recording: Recording,
@@ -115,18 +114,18 @@ impl Stage {
         self
     }
 
-    /// What is in the directory before each run.
+    /// Sets the function that fills the directory before each run.
     pub(crate) fn prepared(mut self, prepare: fn(&Path)) -> Self {
         self.prepare = Some(prepare);
         self
     }
 
-    /// The directory that the command works in.
+    /// The working directory of the command.
     pub(crate) fn directory(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// `before`, then the command, in a fresh directory.
+    /// Runs `before`, then the command, in a fresh directory.
     pub(crate) fn run_under(&self, before: &[&str]) -> Output {
         let work = self.directory();
         if work.exists() {
@@ -163,7 +162,7 @@ impl Stage {
         self.strace_log().threads
     }
 
-    /// What strace says, with who made whom.
+    /// The parsed log of strace, including the creator of each thread.
     pub(crate) fn strace_log(&self) -> strace::Log {
         let log = self.folder.path().join("strace.log");
         let set = Call::ALL.iter().map(|call| format!("?{}", call.name())).collect::<Vec<_>>().join(",");
@@ -212,7 +211,7 @@ impl Run {
         threads
     }
 
-    /// How often a call was made with this path.
+    /// The number of times that a call was made with this path.
     pub(crate) fn count(&self, call: Call, path: &str) -> usize {
         let mut count = 0;
         let wanted = self.recording.paths.find(path.as_bytes());
@@ -223,14 +222,14 @@ impl Run {
     }
 }
 
-/// The sequences of all threads, whoever they belong to. Shape: sorted.
+/// The sequences of all threads, without their owners. Shape: sorted.
 pub(crate) fn sequences(threads: Threads) -> Vec<Vec<Seen>> {
     let mut sequences: Vec<_> = threads.into_values().filter(|calls| !calls.is_empty()).collect();
     sequences.sort();
     sequences
 }
 
-/// How often each call was made and how often it failed.
+/// The number of calls and of failures, by call.
 pub(crate) fn counts(threads: &Threads) -> BTreeMap<String, (usize, usize)> {
     let mut counts = BTreeMap::new();
     for seen in threads.values().flatten() {
@@ -241,7 +240,7 @@ pub(crate) fn counts(threads: &Threads) -> BTreeMap<String, (usize, usize)> {
     counts
 }
 
-/// Asserts equality of sequences, and shows the first difference rather than everything.
+/// Asserts equality of sequences, and shows only the first difference.
 pub(crate) fn assert_same(what: &str, ours: Vec<Vec<Seen>>, theirs: Vec<Vec<Seen>>) {
     for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
         for (position, pair) in ours.iter().zip(theirs).enumerate() {
@@ -265,7 +264,7 @@ pub(crate) fn show(seen: &Seen) -> String {
     format!("{}({}) {}", seen.name, words.join(", "), seen.errno.as_deref().unwrap_or(""))
 }
 
-/// Whether this machine lets the test trace; says why not.
+/// True when this machine lets the test trace; prints the reason otherwise.
 pub(crate) fn may_trace() -> bool {
     let allowed = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
     match allowed {

@@ -4,7 +4,7 @@ use super::tree::Execution;
 use super::{Seen, Threads};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a log says.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) threads: Threads,
@@ -13,7 +13,7 @@ pub(crate) struct Log {
     pub(crate) executions: BTreeMap<i32, Vec<Execution>>,
 }
 
-/// A thread or process that another thread made.
+/// A thread or process that another thread created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Birth {
     pub(crate) parent: i32,
@@ -21,13 +21,13 @@ pub(crate) struct Birth {
     pub(crate) is_thread: bool,
 }
 
-/// Bytes of a text that is no path, and elements of a list, that strace prints. Source: `strace(1)`, `-s`.
+/// The limits of strace on bytes of a text that is no path, and on elements of a list. Source: `strace(1)`, `-s`.
 pub(crate) const LIMIT: usize = 64;
 
-/// Calls that make processes and threads. They are none of the recorder's set.
+/// Calls that create processes and threads. They are not in the recorder's set.
 pub(crate) const MAKING: &str = "?clone,?clone3,?fork,?vfork";
 
-/// Parses a log. Calls that were interrupted by other threads' lines are put together again.
+/// Parses a log and joins calls that other threads' lines interrupted.
 pub(crate) fn parse(text: &[u8]) -> Log {
     let mut log = Log::default();
     let mut begun: HashMap<i32, String> = HashMap::new();
@@ -61,7 +61,7 @@ pub(crate) fn parse(text: &[u8]) -> Log {
 }
 
 fn unfinished_or_put(log: &mut Log, begun: &mut HashMap<i32, String>, pid: i32, text: &str) {
-    // `execve` in another thread than the first goes on under another number.
+    // `execve` in another thread than the first continues under another number.
     let text = match text.split_once("<pid changed to ") {
         Some((begin, _)) => &format!("{begin}<unfinished ...>"),
         None => text,
@@ -160,7 +160,7 @@ fn unescape(text: &str) -> Vec<u8> {
     text.split("\\x").skip(1).map(|byte| u8::from_str_radix(&byte[..2], 16).unwrap()).collect()
 }
 
-/// Which arguments of a call are paths: written down here once more, from the man pages, to check the recorder's.
+/// The arguments of a call that are paths, taken independently from the man pages to check the recorder's table.
 pub(crate) fn path_arguments(name: &str) -> &'static [usize] {
     match name {
         "open" | "creat" | "stat" | "lstat" | "access" | "readlink" | "statfs" | "unlink" | "mkdir"

@@ -1,5 +1,5 @@
-//! A process tree as both recorders see it: each process known by what it executed and whom it comes from, because
-//! numbers differ from run to run.
+//! A process tree as both recorders see it. Each process is identified by its executions and its ancestors, because
+//! process numbers differ from run to run.
 
 use super::strace::{LIMIT, Log};
 use super::{Run, Seen, Threads, assert_same, show};
@@ -10,22 +10,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The calls of each thread of a process. Shape: sorted, threads without a call left out.
 pub(crate) type Process = Vec<Vec<Seen>>;
 
-/// The processes by their lineage: the programs that a process executed, below those of its parent. Several may have
-/// the same lineage; these are sorted.
+/// The processes by their lineage: the programs that a process executed, below those of its parent. Several processes
+/// may have the same lineage; these are sorted.
 pub(crate) type Tree = BTreeMap<String, Vec<Process>>;
 
-/// What differs from run to run by chance alone. Names: a part behind `before`, at the begin of a path or of an argument.
+/// A random difference between runs. Names: a part behind `before`, at the begin of a path or of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chance {
-    /// So many letters and digits, as `mkstemp(3)` makes them.
+    /// This many letters and digits, as `mkstemp(3)` makes them.
     Letters { before: &'static str, count: usize },
     /// The number of a process or thread of this run.
     Number { before: &'static str },
-    /// A process that becomes this program makes this call first, or does not.
+    /// A process that becomes this program may or may not make this call first.
     First { program: &'static str, call: &'static str },
 }
 
-/// What is needed to build a tree, whoever saw it.
+/// The input of a tree, from either recorder.
 #[derive(Debug, Default)]
 pub(crate) struct Seeds {
     pub(crate) threads: Threads,
@@ -34,22 +34,22 @@ pub(crate) struct Seeds {
     pub(crate) parent_of: BTreeMap<i32, i32>,
     /// Successful executions of each process, in order.
     pub(crate) executions: BTreeMap<i32, Vec<Execution>>,
-    /// What the kernel called the threads.
+    /// The kernel's numbers of the threads.
     pub(crate) numbers: BTreeSet<i32>,
 }
 
-/// The program as it was given to `execve`, and its last argument where it has any.
+/// The program as passed to `execve`, and its last argument, if any.
 #[derive(Clone, Debug)]
 pub(crate) struct Execution {
     pub(crate) program: Vec<u8>,
     pub(crate) last: Option<Vec<u8>>,
 }
 
-/// Arguments are told apart by so much of their text.
+/// The number of bytes of an argument that are compared.
 const TOLD_APART: usize = 60;
 
 impl Seeds {
-    /// From the log of strace.
+    /// Reads the log of strace.
     pub(crate) fn of_log(log: Log) -> Self {
         let mut seeds = Self { threads: log.threads, executions: log.executions, ..Self::default() };
         for birth in &log.births {
@@ -59,7 +59,7 @@ impl Seeds {
                 false => seeds.parent_of.insert(birth.child, birth.parent),
             };
         }
-        // A thread was made by a thread: follow them to the first.
+        // Follows the chain of creating threads to the first.
         let first = |mut thread: i32| {
             while let Some(&maker) = seeds.process_of.get(&thread) {
                 thread = maker;
@@ -72,7 +72,7 @@ impl Seeds {
         Self { process_of, parent_of, ..seeds }
     }
 
-    /// From a recording.
+    /// Reads a recording.
     pub(crate) fn of_run(run: &Run) -> Self {
         let context = &run.recording.context;
         let mut seeds = Self { threads: run.threads(), ..Self::default() };
@@ -106,12 +106,12 @@ impl Seeds {
         seeds
     }
 
-    /// What all threads together did, how often.
+    /// The effects of all threads together, with their counts.
     pub(crate) fn effects(self) -> BTreeMap<Seen, usize> {
         tally(self.tree(&[]).values().flatten().flatten().flatten())
     }
 
-    /// The tree, without what is made by chance.
+    /// The tree, without random differences.
     pub(crate) fn tree(mut self, chances: &[Chance]) -> Tree {
         let numbers = std::mem::take(&mut self.numbers);
         let clean = |text: &mut Vec<u8>| chances.iter().for_each(|chance| chance.clean(text, &numbers));
@@ -148,8 +148,8 @@ impl Seeds {
     }
 }
 
-/// The last of a program's arguments as the kernel shows them. Of a script it shows the interpreter's: the script's
-/// own name is then no argument.
+/// The last of a program's arguments as the kernel shows them. For a script the kernel shows the interpreter's
+/// arguments, among which the script's own name is not counted.
 fn last_argument(arguments: &[String], program: &str) -> Option<Vec<u8>> {
     let last = arguments.last().filter(|last| (2..=LIMIT).contains(&arguments.len()) && *last != program);
     last.map(|last| last.clone().into_bytes())
@@ -169,7 +169,7 @@ impl Execution {
 impl Chance {
     fn clean(self, text: &mut Vec<u8>, numbers: &BTreeSet<i32>) {
         let (Self::Letters { before, .. } | Self::Number { before }) = self else { return };
-        // What is named in the working directory is known by its absolute path, too.
+        // Names in the working directory also appear as absolute paths.
         let directory = text.iter().rposition(|&byte| byte == b'/').filter(|_| !before.contains('/'));
         let begin = directory.map_or(0, |slash| slash + 1);
         let Some(rest) = text[begin..].strip_prefix(before.as_bytes()) else { return };
@@ -203,8 +203,9 @@ impl Chance {
     }
 }
 
-/// Asserts that a recorded tree is what strace saw in `runs`. A process of a program in `waking`, whose threads or children wake each
-/// other when they happen to, is compared by what it did to names and files, in any order; any other call by call.
+/// Asserts that a recorded tree equals that of strace in `runs`. Processes of programs in `waking`, whose threads or
+/// children wake each other at varying times, are compared by their effects on names and files, in any order. All
+/// others are compared call by call.
 pub(crate) fn assert_same_tree(what: &str, ours: &Tree, runs: &[Tree], waking: &[&str]) {
     let lineages: BTreeSet<&String> = ours.keys().chain(runs.iter().flat_map(Tree::keys)).collect();
     let none = Vec::new();
@@ -231,7 +232,8 @@ pub(crate) fn assert_same_tree(what: &str, ours: &Tree, runs: &[Tree], waking: &
     }
 }
 
-/// One name for the process's own directory in /proc, which strace names by number; /proc/net is a link into it.
+/// Replaces the process's own directory in /proc, which strace names by number, by one name; /proc/net is a link into
+/// it.
 fn own(file: &mut Vec<u8>, numbers: &BTreeSet<i32>) {
     if file.starts_with(b"/proc/net/") {
         file.splice(.."/proc".len(), *b"/proc/self");
@@ -261,7 +263,7 @@ fn calls(processes: &[Process]) -> impl Iterator<Item = &Seen> {
     processes.iter().flatten().flatten()
 }
 
-/// How often each call was made with these paths, this file and this error.
+/// The number of calls with the same paths, file and error.
 fn tally<'a>(calls: impl Iterator<Item = &'a Seen>) -> BTreeMap<Seen, usize> {
     let mut tally = BTreeMap::new();
     for seen in calls {
@@ -270,8 +272,8 @@ fn tally<'a>(calls: impl Iterator<Item = &'a Seen>) -> BTreeMap<Seen, usize> {
     tally
 }
 
-/// Calls on names and files are those of each run. How often a thread wakes another by a pipe or an eventfd is the scheduler's
-/// choice: those calls have neither.
+/// Asserts that calls on names and files equal those of each run. The scheduler decides the number of wake-ups by a
+/// pipe or an eventfd, and those calls have neither name nor file.
 pub(crate) fn assert_same_effects(what: &str, ours: &BTreeMap<Seen, usize>, runs: &[BTreeMap<Seen, usize>]) {
     let keys: BTreeSet<&Seen> = ours.keys().chain(runs.iter().flat_map(BTreeMap::keys)).collect();
     let differing: Vec<String> = keys

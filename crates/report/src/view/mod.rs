@@ -74,7 +74,7 @@ pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, PathTables, Recorder, Recording,
     ReportView, ServedBy, StartUp, Syscall, report,
 };
-pub use schemas::{SCHEMAS, page_schema};
+pub use schemas::{NamedSchema, SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
 pub use validate::{
     Alternative, NotReproducible, PublishedFigure, RowElasticity, ValidateView, ValidationRow, ValidationUse,

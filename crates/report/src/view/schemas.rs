@@ -4,8 +4,11 @@ use super::*;
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
+/// A name and its schema.
+pub type NamedSchema = (&'static str, fn() -> Value);
+
 /// Each object by the name of its schema in `docs/schema`, with the function that makes the schema. Sorted by name.
-pub const SCHEMAS: [(&str, fn() -> Value); 21] = [
+pub const SCHEMAS: [NamedSchema; 21] = [
     ("check", of::<SourceCheckView>),
     ("config", of::<ConfigView>),
     ("diff", of::<DiffView>),

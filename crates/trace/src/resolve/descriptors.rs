@@ -1,4 +1,4 @@
-//! Descriptor tables and working directories of threads, shared or copied as `clone(2)` was told.
+//! Descriptor tables and working directories of threads, shared or copied as `clone(2)` requested.
 
 use crate::flags::{
     CLONE_FILES, CLONE_FS, CLONE_NEWNS, CLONE_NEWUSER, CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, F_DUPFD,
@@ -10,9 +10,9 @@ use std::collections::HashMap;
 /// An open descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptor {
-    /// The file; `None` for what has no path.
+    /// The file; `None` for a file without a path.
     pub(super) path: Option<PathId>,
-    /// When it was opened.
+    /// The time at which it was opened.
     pub(super) since: Nanos,
     pub(super) closes_on_exec: bool,
 }
@@ -23,26 +23,27 @@ impl Descriptor {
     }
 }
 
-/// A descriptor table. A close frees the number at its start: another thread's open may be given it before the close ends.
+/// A descriptor table. A close frees the number at its start: an open in another thread may get it before the close
+/// ends.
 #[derive(Debug, Default)]
 struct Files {
     open: HashMap<i32, Descriptor>,
-    /// What was open when its number was given anew, until the close of it ends.
+    /// Descriptors whose number was reused, until their close ends.
     overtaken: Vec<(i32, Descriptor)>,
 }
 
 impl Files {
-    /// As another process has them from now on, whom the closes of this one do not concern.
+    /// A copy for another process, which closes in this one do not affect.
     fn copy(&self) -> Self {
         Self { open: self.open.clone(), overtaken: Vec::new() }
     }
 
-    /// A free number is given to a file.
+    /// Assigns a free number to a file.
     fn open(&mut self, fd: i32, descriptor: Descriptor) {
         self.overtaken.extend(self.open.insert(fd, descriptor).map(|before| (fd, before)));
     }
 
-    /// What a close that began then is about.
+    /// The descriptor that a close starting at `start` refers to.
     fn closed(&self, fd: i32, start: Nanos) -> Option<Descriptor> {
         let open = self.open.get(&fd).filter(|open| open.since <= start);
         open.copied().or_else(|| self.overtaken_before(fd, start).map(|index| self.overtaken[index].1))
@@ -66,11 +67,11 @@ impl Files {
 #[derive(Clone, Debug, Default)]
 struct Directory {
     working: Option<PathId>,
-    /// The root directory changed: absolute paths mean something that we do not know.
+    /// The root directory changed, so that the meaning of absolute paths is unknown.
     lost: bool,
 }
 
-/// Which tables a thread uses: indexes, because threads may share them.
+/// The tables that a thread uses, as indexes, because threads may share them.
 #[derive(Clone, Copy, Debug)]
 struct Uses {
     files: usize,
@@ -95,7 +96,7 @@ impl Tables {
         self.directories.push(Directory { working, lost: false });
     }
 
-    /// The next thread, with its parent's tables: the same ones or copies.
+    /// Adds the next thread, which shares or copies its parent's tables.
     pub(super) fn inherit(&mut self, parent: ThreadId, shares_files: bool, shares_directory: bool) {
         let Some(&(mut uses)) = self.threads.get(parent.0 as usize) else {
             return self.begin(None, &[]);
@@ -129,7 +130,7 @@ impl Tables {
         }
     }
 
-    /// The file that a close is about.
+    /// The file that a close refers to.
     pub(super) fn closed(&self, thread: ThreadId, fd: Fd, start: Nanos) -> Option<PathId> {
         let uses = self.threads.get(thread.0 as usize)?;
         self.files[uses.files].closed(fd.number()?, start)?.path
@@ -141,7 +142,7 @@ impl Tables {
         }
     }
 
-    /// What a descriptor is, by somebody who saw it.
+    /// Sets the file of a descriptor as an observer saw it.
     pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>) {
         if let Some(files) = self.files_of(thread) {
             let unknown = Descriptor::new(path, Nanos(0), false);
@@ -153,7 +154,7 @@ impl Tables {
         if event.flags & CLOSE_RANGE_UNSHARE != 0 {
             self.unshare(thread, CLONE_FILES);
         }
-        // The kernel takes both ends as unsigned.
+        // The kernel treats both bounds as unsigned.
         let (first, last) = (i64::from(event.fd.0 as u32), event.size.0.min(u64::from(u32::MAX)) as i64);
         let within = |fd: i32| (first..=last).contains(&i64::from(fd));
         let Some(files) = self.files_of(thread) else { return };
@@ -165,7 +166,7 @@ impl Tables {
         }
     }
 
-    /// The free number `to` is given to the file of `from`.
+    /// Assigns the free number `to` to the file of `from`.
     pub(super) fn duplicate(&mut self, thread: ThreadId, from: Fd, to: i32, at: Nanos, closes_on_exec: bool) {
         if from.0 == to {
             return;
@@ -179,7 +180,7 @@ impl Tables {
         }
     }
 
-    /// What was open at this number is closed, and no close will say so.
+    /// Closes the descriptor at this number, for which no separate close follows.
     pub(super) fn replace(&mut self, thread: ThreadId, fd: i32) {
         if let Some(files) = self.files_of(thread) {
             files.open.remove(&fd);
@@ -217,7 +218,7 @@ impl Tables {
         if flags & CLONE_FILES != 0 {
             uses.files = self.copy_files(uses.files);
         }
-        // A namespace of one's own comes with a working directory of one's own.
+        // A private namespace implies a private working directory.
         if flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0 {
             uses.directory = copy(&mut self.directories, uses.directory);
         }

@@ -1,9 +1,9 @@
-//! Makes absolute paths of what programs passed: replays descriptor tables, working directories and mount
-//! namespaces over the events of a recording, so that the recorder needs no `readlink` a call.
+//! Computes absolute paths from call arguments. It replays descriptor tables, working directories and mount namespaces
+//! over the events of a recording, so that the recorder needs no `readlink` per call.
 //!
-//! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the
-//! begin of its close. What is unknown (a chroot, a descriptor received over a socket) stays unknown: the event
-//! then has no target, never a guessed one.
+//! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the begin of
+//! its close. Unknown state (a chroot, a descriptor received over a socket) stays unknown: the event then has no
+//! target, never a guessed one.
 
 mod descriptors;
 mod mounts;
@@ -36,7 +36,7 @@ pub struct Resolver {
     resolved: HashMap<(PathId, PathId, Follow), Option<PathId>>,
     start_directory: Option<PathId>,
     inherited: Vec<(i32, Option<PathId>)>,
-    /// What was seen at the call of the next event.
+    /// Observations at the call of the next event.
     seen: Vec<Seen>,
 }
 
@@ -57,7 +57,7 @@ impl Resolver {
         }
     }
 
-    /// Fills the event's targets and file system, and follows its effect on descriptors and directories.
+    /// Fills the event's targets and file system, and applies its effect on descriptors and directories.
     pub fn resolve(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
         self.bear_threads(event);
         let opened = self.learn();
@@ -71,12 +71,12 @@ impl Resolver {
         self.follow(event);
     }
 
-    /// Takes what somebody saw at the call of the event that is resolved next.
+    /// Takes an observation at the call of the event that is resolved next.
     pub(crate) fn see(&mut self, seen: Seen) {
         self.seen.push(seen);
     }
 
-    /// Puts what was seen in the place of what replaying says; the file that the call opened.
+    /// Lets observations override the replayed state; returns the file that the call opened.
     fn learn(&mut self) -> Option<PathId> {
         let mut opened = None;
         for Seen { thread, place, path } in self.seen.drain(..) {
@@ -89,12 +89,12 @@ impl Resolver {
         opened
     }
 
-    /// The links that were met. Shape: sorted by path.
+    /// The links that were found. Shape: sorted by path.
     pub fn into_links(self, paths: &mut PathTable) -> Vec<SymbolicLink> {
         self.walker.into_links(paths)
     }
 
-    /// Threads come to be with their parent's tables as those were at that time.
+    /// Creates threads with their parents' tables as of the time of creation.
     fn bear_threads(&mut self, event: &Event) {
         while let Some(thread) = self.threads.get(self.born) {
             if thread.start > event.end() {
@@ -121,10 +121,10 @@ impl Resolver {
         if let Some(path) = event.path2 {
             event.target2 = self.path_target(paths, links, event, event.fd2, path, Place::Second);
         } else if event.call != Call::PidfdGetfd {
-            // The number that `pidfd_getfd` takes is one of another process.
+            // The number that `pidfd_getfd` takes belongs to another process.
             event.target2 = self.tables.descriptor(event.thread, event.fd2).and_then(|known| known.path);
         }
-        // The one name that `symlink` makes is its second argument.
+        // `symlink` creates one name: its second argument.
         if is_content(event.call, Place::First) {
             event.target = event.target2.take();
         }
@@ -151,7 +151,7 @@ impl Resolver {
         };
         let follow = match event.outcome {
             Outcome::Failure(errno) if errno.is_absence() => Follow::UntilAbsent,
-            // A slash at the end asks for a directory: every call follows a link to it.
+            // A trailing slash asks for a directory, so that every call follows a link there.
             _ if follows_last(event, place) || paths.bytes(path).ends_with(b"/") => Follow::All,
             _ => Follow::Directories,
         };
@@ -167,12 +167,12 @@ impl Resolver {
         target
     }
 
-    /// What a call does to descriptors, directories and namespaces.
+    /// Applies a call's effect on descriptors, directories and namespaces.
     fn follow(&mut self, event: &Event) {
         let thread = event.thread;
         let value = match event.outcome {
             Outcome::Success(value) => value,
-            // What could not be written is lost, and so is the descriptor. Source: `close(2)`, section "Dealing
+            // A close that fails may lose data and still frees the descriptor. Source: `close(2)`, section "Dealing
             // with error returns".
             Outcome::Failure(errno) if event.call == Call::Close && errno != Errno::EBADF => 0,
             Outcome::Failure(_) | Outcome::Unfinished => return,
@@ -191,7 +191,8 @@ impl Resolver {
             Call::Chdir | Call::Fchdir => self.tables.change_directory(thread, event.target),
             Call::Chroot | Call::PivotRoot => self.tables.lose(thread),
             Call::Unshare => self.tables.unshare(thread, event.flags),
-            // Another mount namespace comes with its own root as working directory; 0 allows any namespace.
+            // Entering another mount namespace sets the working directory to its root. The value 0 allows any
+            // namespace.
             Call::Setns if event.flags == 0 || event.flags & CLONE_NEWNS != 0 => {
                 self.tables.change_directory(thread, None);
             }
@@ -210,27 +211,27 @@ impl Resolver {
     }
 }
 
-/// Which of a call's two path arguments.
+/// One of a call's two path arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     First,
     Second,
 }
 
-/// Whether this argument is a link's content rather than a name.
+/// True when this argument is a link's content rather than a name.
 fn is_content(call: Call, place: Place) -> bool {
     place == Place::First && matches!(call, Call::Symlink | Call::Symlinkat)
 }
 
-/// Whether the descriptor argument alone says which file the call is about.
+/// True when the descriptor argument alone determines the call's file.
 fn describes_fd(event: &Event) -> bool {
-    // The descriptor of `open_by_handle_at` is any on the same mount.
+    // `open_by_handle_at` accepts any descriptor on the same mount.
     let by_name_only =
         event.call.class() == Class::Open || matches!(event.call, Call::Stat | Call::Lstat | Call::Access);
     !by_name_only && event.fd.number().is_some()
 }
 
-/// Whether a call follows a link in the last component. Source: the calls' man pages.
+/// True when a call follows a link in the last component. Source: the calls' man pages.
 fn follows_last(event: &Event, place: Place) -> bool {
     use Call::*;
     match event.call {

@@ -1,4 +1,4 @@
-//! Which mount serves a path, as the process that asked saw it.
+//! Finds the mount that serves a path in the mount namespace of a process.
 
 use crate::context::NamespaceChange;
 use crate::{Mount, MountId, Nanos, PathId, ProcessId};
@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 /// Mounts by namespace, and the namespace of each process over time.
 #[derive(Debug)]
 pub(super) struct MountTable {
-    /// By namespace. Shape: in the order of mountinfo, so that of equal mount points the last one is on top.
+    /// Mounts by namespace. Shape: in the order of mountinfo, so that of equal mount points the last one is on top.
     by_namespace: HashMap<u64, Vec<(Vec<u8>, MountId)>>,
     /// Shape: sorted by time.
     changes: VecDeque<NamespaceChange>,
@@ -26,7 +26,7 @@ impl MountTable {
         Self { by_namespace, changes, current: HashMap::new(), served: HashMap::new() }
     }
 
-    /// A process begins in its parent's namespace.
+    /// Starts a process in its parent's namespace.
     pub(super) fn bear(&mut self, process: ProcessId, parent: Option<ProcessId>) {
         if let Some(&namespace) = parent.and_then(|parent| self.current.get(&parent)) {
             self.current.entry(process).or_insert(namespace);
@@ -53,7 +53,7 @@ impl MountTable {
     }
 }
 
-/// Whether `path` is `point` or below it; the root's mount point is the empty path here.
+/// True when `path` is `point` or below it. The root's mount point is the empty path here.
 fn is_below(path: &[u8], point: &[u8]) -> bool {
     path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }

@@ -3,7 +3,7 @@ use crate::ProcessId;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{Bytes, Errno, Mount, MountId, Nanos, Pid, ThreadId};
 
-/// A file system of a few links; everything else exists and is none, but `missing`.
+/// A file system with a few links. Every other path exists and is no link, except `missing`.
 struct FewLinks(&'static [(&'static str, &'static str)]);
 
 impl Links for FewLinks {

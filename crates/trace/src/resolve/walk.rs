@@ -4,24 +4,24 @@ use crate::path::LONGEST;
 use crate::{PathTable, SymbolicLink};
 use std::collections::HashMap;
 
-/// What a path is, as somebody who may ask the file system answers.
+/// The type of a path, as reported by the file system or by the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A symbolic link that holds this.
+    /// A symbolic link with this target.
     Link(Vec<u8>),
-    /// Something else.
+    /// Any other file.
     NoLink,
-    /// Nothing; so there is nothing below it either.
+    /// An absent name; nothing exists below it either.
     Absent,
 }
 
-/// Answers which paths are symbolic links: the recorder asks the file system, a reader knows what the trace kept.
+/// Tells which paths are symbolic links. The recorder asks the file system; a reader uses the links in the trace.
 pub trait Links {
-    /// What `path` is. It is absolute, and no directory on its way is a link.
+    /// The type of `path`. The path is absolute, and no directory on it is a link.
     fn link(&mut self, path: &[u8]) -> Answer;
 }
 
-/// Answers for file systems that cannot be asked: what was recorded elsewhere, or never was.
+/// Reports no links, for file systems that are out of reach: those of imported logs and of recordings from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
@@ -31,29 +31,29 @@ impl Links for Nobody {
     }
 }
 
-/// Which components are followed when they are links.
+/// The components in which links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Follow {
     /// All but the last.
     Directories,
     /// All.
     All,
-    /// All but the last, and none behind a name that is absent: there the kernel's walk ended.
+    /// All but the last, and none below an absent name, where the kernel's walk ended.
     UntilAbsent,
 }
 
 /// The kernel's limit on links in one walk. Source: `path_resolution(7)`.
 const MOST_LINKS: u32 = 40;
 
-/// Remembers each answer, so that a path is asked about once a recording.
+/// Remembers each answer, so that each path is looked up once a recording.
 #[derive(Debug, Default)]
 pub(super) struct Walker {
     answers: HashMap<Vec<u8>, Answer>,
 }
 
 impl Walker {
-    /// The absolute path that `path`, seen from `base`, leads to; `None` in a loop of links, for a path that the kernel refuses
-    /// for its length, and where what it leads to is longer than [`LONGEST`].
+    /// The absolute path that `path` resolves to from `base`. `None` in a loop of links, for a path that the kernel
+    /// refuses for its length, and for a result longer than [`LONGEST`].
     pub(super) fn walk(
         &mut self,
         links: &mut dyn Links,
@@ -67,7 +67,7 @@ impl Walker {
         let mut at = if path.first() == Some(&b'/') { Vec::new() } else { trimmed(base).to_vec() };
         let mut todo = components(path);
         let mut met = 0;
-        // Length of the name that is absent.
+        // Length of the absent name.
         let mut absent = None;
         while let Some(name) = todo.pop() {
             match name.as_slice() {
@@ -111,7 +111,7 @@ impl Walker {
     }
 
     fn answer(&mut self, links: &mut dyn Links, path: &[u8]) -> Answer {
-        // What a magic link below /proc leads to depends on who asks: the name itself is the answer.
+        // The target of a magic link below /proc depends on the calling process, so the name itself is the answer.
         if path.starts_with(b"/proc/") {
             return Answer::NoLink;
         }
@@ -148,7 +148,7 @@ fn parent(path: &[u8]) -> usize {
     path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)
 }
 
-/// `/` as the empty path, so that components can be appended.
+/// Turns `/` into the empty path, so that components can be appended.
 fn trimmed(base: &[u8]) -> &[u8] {
     base.strip_suffix(b"/").unwrap_or(base)
 }

@@ -1,7 +1,6 @@
 //! Parquet files as named columns of plain vectors: the writing side.
 //!
-//! Every table of the trace goes through here, so that names, types and nullability are said once, beside the rows
-//! they come from.
+//! Every table of the trace is written here, so that names, types and nullability are defined once, beside the rows.
 
 use super::TraceError;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -32,7 +31,7 @@ pub(crate) struct Column {
     pub(crate) values: Values,
 }
 
-/// Shorthand for the tables: a name and its values.
+/// Shorthand for the tables: a column from its name and values.
 pub(crate) fn column(name: &'static str, values: Values) -> Column {
     Column { name, values }
 }
@@ -124,13 +123,13 @@ impl TableWriter {
         group.close().map(drop)
     }
 
-    /// Writes the footer: without it the file cannot be read.
+    /// Writes the footer, without which the file cannot be read.
     pub(crate) fn finish(self) -> Result<(), TraceError> {
         self.writer.close().map(drop).map_err(|error| io(&self.path, error))
     }
 }
 
-/// A compressor costs more than it saves on a table of a few rows.
+/// Leaves tables of a few rows uncompressed, because a compressor costs more than it saves.
 fn compression(like: &[Column]) -> parquet::errors::Result<Compression> {
     match like.first().map_or(0, |column| column.values.rows()) {
         1..FEW_ROWS => Ok(Compression::UNCOMPRESSED),
@@ -176,7 +175,7 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
-/// An error of the Parquet writer is one of the file below it, most often a full disk.
+/// Reports an error of the Parquet writer as one of the file below it, most often a full disk.
 fn io(path: &Path, error: parquet::errors::ParquetError) -> TraceError {
     let source = match error {
         parquet::errors::ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {

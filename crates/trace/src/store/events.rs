@@ -51,7 +51,7 @@ impl EventWriter {
     }
 }
 
-/// The columns of these rows: the one place that says how an event is laid out. `docs/trace.md` explains each.
+/// The columns of these rows: the only definition of an event's layout. `docs/trace.md` explains each.
 fn columns(rows: &[Event], names: &[ByteArray], classes: &[ByteArray]) -> Vec<Column> {
     let long = |field: fn(&Event) -> i64| Values::Long(rows.iter().map(field).collect());
     let word = |field: fn(&Event) -> i32| Values::Word(rows.iter().map(field).collect());
@@ -106,7 +106,7 @@ pub(crate) fn for_each(path: &Path, mut each: impl FnMut(&Event)) -> Result<(), 
     })
 }
 
-/// Rows that are decoded together: so many fit into a processor's second cache. Not part of the format.
+/// Rows that are decoded together: this many fit into a processor's second-level cache. Not part of the format.
 const AT_ONCE: usize = 1 << 12;
 
 /// The columns of a group, which are read in step.
@@ -206,15 +206,15 @@ impl<'a> EventRows<'a> {
     }
 }
 
-/// Calls by the place of their names in memory: the names of a column lie in its dictionary, each once.
+/// Calls by the address of their names: a column's dictionary holds each name once.
 #[derive(Debug, Default)]
 struct Known(Vec<Option<(usize, usize, Call)>>);
 
 impl Known {
-    /// More than there are calls, a power of two.
+    /// A power of two above the number of calls.
     const PLACES: usize = 512;
 
-    /// What lies where may change when more rows are read.
+    /// Clears the map, because addresses may change when more rows are read.
     fn forget(&mut self) {
         self.0.clear();
         self.0.resize(Self::PLACES, None);

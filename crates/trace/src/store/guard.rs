@@ -1,9 +1,9 @@
 //! Keeps a panic of the Parquet reader from reaching the user.
 //!
-//! Bytes that are damaged in the right places make the reader of the `parquet` crate panic where it should return an
-//! error, for example on a page whose dictionary is missing or a column that begins before the file. There is no
-//! way to ask it not to, and checking everything that it relies on would be a second reader. So what it does for
-//! us runs behind [`guarded`], and nothing else does: a panic of ours is still one.
+//! The reader of the `parquet` crate panics on some damaged files where it should return an error, for example on a
+//! page whose dictionary is missing or a column that begins before the file. It has no option against that, and
+//! checking all of its assumptions would be a second reader. So all work of the `parquet` reader runs inside
+//! [`guarded`], and no code of ours does: our own panics still surface.
 
 use super::TraceError;
 use std::cell::Cell;
@@ -12,11 +12,11 @@ use std::path::Path;
 use std::sync::Once;
 
 thread_local! {
-    /// Whether this thread is inside [`guarded`], so that a panic is not told twice.
+    /// True while this thread is inside [`guarded`], so that the panic is not also printed.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `read`, which is only the work of the Parquet reader on the file at `path`.
+/// Runs `read`, which must contain only the Parquet reader's work on the file at `path`.
 ///
 /// # Errors
 /// [`TraceError::Damaged`] for an error of the reader, and for a panic.
@@ -26,7 +26,7 @@ pub(crate) fn guarded<T>(
 ) -> Result<T, TraceError> {
     silence();
     let outer = GUARDED.replace(true);
-    // What a panic leaves half done is dropped with the reader: nobody sees it.
+    // State that a panic leaves half done is dropped with the reader and never observed.
     let outcome = catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(outer);
     match outcome {
@@ -35,7 +35,7 @@ pub(crate) fn guarded<T>(
     }
 }
 
-/// Lets panics inside [`guarded`] pass in silence; all others are told as before.
+/// Silences panics inside [`guarded`]; others are printed as before.
 fn silence() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -48,7 +48,7 @@ fn silence() {
     });
 }
 
-/// What a panic said, in one line.
+/// The message of a panic, in one line.
 fn reason(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

@@ -7,7 +7,7 @@
 //!   events.parquet       one row a call              paths.parquet      one row a distinct path
 //!   processes.parquet    threads.parquet  executions.parquet  variables.parquet
 //!   mounts.parquet       namespaces.parquet  links.parquet  files.parquet  elf.parquet  stripes.parquet
-//!   touched.parquet      parts of mapped files; only where somebody looked
+//!   touched.parquet      parts of mapped files; only where the recorder looked
 //! ```
 
 pub(crate) mod columns;
@@ -29,13 +29,13 @@ pub(crate) fn create(folder: &Folder, name: &str) -> Result<(File, PathBuf), Tra
     Ok((file, path))
 }
 
-/// Why a trace could not be written or read.
+/// The reasons for which a trace cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// A file of the trace could not be created, written or read. Usual cause: a full disk, a missing permission.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -49,15 +49,15 @@ pub enum TraceError {
         /// The directory.
         path: PathBuf,
     },
-    /// There is no trace here. Usual cause: a wrong name, or a directory of something else.
+    /// No trace exists here. Usual cause: a wrong name, or a directory of something else.
     #[error("`{}` is not a trace: {reason}", path.display())]
     NotATrace {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The missing or wrong part.
         reason: String,
     },
-    /// A later quell wrote it.
+    /// A newer quell wrote the trace.
     #[error("`{}` has trace version {version}, and this quell reads up to {}", path.display(), crate::header::VERSION)]
     Newer {
         /// The trace.
@@ -70,7 +70,7 @@ pub enum TraceError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The kind of damage.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
 //! Parquet files as named columns of plain vectors: the reading side.
 //!
-//! A small table is read a column at a time. Of the table of events, which has millions of rows, all columns are read
-//! together, some rows at a time, so that what is decoded is used while the processor's caches hold it.
+//! A small table is read column by column. The table of events has millions of rows: all its columns are read together,
+//! some rows at a time, so that the processor's caches still hold the decoded values when they are used.
 
 use super::TraceError;
 use super::guard::guarded;
@@ -29,12 +29,12 @@ pub(crate) struct ColumnRows<'a, D: DataType> {
     name: &'static str,
     reader: ColumnReaderImpl<D>,
     values: Vec<D::T>,
-    /// Which rows have a value. Shape: empty when the file says that all have.
+    /// The rows that have a value. Shape: empty when the file says that all have.
     levels: Vec<i16>,
     spread: Vec<Option<D::T>>,
 }
 
-/// Rows read at once of a column that is read as a whole: a damaged count must not allocate.
+/// Rows per read of a whole column, so that a damaged count cannot cause a large allocation.
 const BATCH: usize = 1 << 16;
 
 impl TableReader {
@@ -62,7 +62,7 @@ impl TableReader {
 }
 
 impl Group<'_> {
-    /// As the file says.
+    /// The number of rows, as the file states it.
     pub(crate) fn rows(&self) -> usize {
         self.group.metadata().num_rows().max(0) as usize
     }
@@ -72,7 +72,7 @@ impl Group<'_> {
         self.column::<Int64Type>(name)?.into_all(self.rows())
     }
 
-    /// The same with rows that may have no value.
+    /// The same for a nullable column.
     pub(crate) fn optional_long(&self, name: &'static str) -> Result<Vec<Option<i64>>, TraceError> {
         self.column::<Int64Type>(name)?.into_all_optional(self.rows())
     }
@@ -82,7 +82,7 @@ impl Group<'_> {
         self.column::<Int32Type>(name)?.into_all(self.rows())
     }
 
-    /// The same with rows that may have no value.
+    /// The same for a nullable column.
     pub(crate) fn optional_word(&self, name: &'static str) -> Result<Vec<Option<i32>>, TraceError> {
         self.column::<Int32Type>(name)?.into_all_optional(self.rows())
     }
@@ -92,7 +92,7 @@ impl Group<'_> {
         self.column::<ByteArrayType>(name)?.into_all(self.rows())
     }
 
-    /// The same with rows that may have no value.
+    /// The same for a nullable column.
     pub(crate) fn optional_text(&self, name: &'static str) -> Result<Vec<Option<ByteArray>>, TraceError> {
         self.column::<ByteArrayType>(name)?.into_all_optional(self.rows())
     }
@@ -105,7 +105,7 @@ impl Group<'_> {
         Ok(self.optional_text(name)?.iter().map(|value| value.as_ref().map(string)).collect())
     }
 
-    /// A column to be read some rows at a time.
+    /// A column for reading some rows at a time.
     pub(crate) fn column<D: DataType>(&self, name: &'static str) -> Result<ColumnRows<'_, D>, TraceError> {
         let columns = self.group.metadata().columns();
         let index = columns.iter().position(|column| column.column_path().string() == name);
@@ -128,7 +128,7 @@ impl<D: DataType> ColumnRows<'_, D> {
         }
     }
 
-    /// The next rows of a column with rows that may have no value.
+    /// The next rows of a nullable column.
     pub(crate) fn next_optional(&mut self, rows: usize) -> Result<&[Option<D::T>], TraceError> {
         self.read(rows)?;
         self.spread.clear();
@@ -165,7 +165,7 @@ impl<D: DataType> ColumnRows<'_, D> {
             }
             read += records;
         }
-        // A forged schema may say that a row has several values, and rows are found by their number.
+        // A forged schema may give a row several values, but rows are found by their number.
         let length = if self.levels.is_empty() { self.values.len() } else { self.levels.len() };
         match length == rows {
             true => Ok(()),

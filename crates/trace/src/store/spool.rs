@@ -8,8 +8,8 @@
 //!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `Seen`
 //!   5 | length u32 | process u32, path u32, (offset u64, size u64)*    parts of a file that a process touched
 //! ```
-//! A record that is cut off by the recorder's end is ignored, and so is damage with all behind it once the recorder is
-//! gone. The spool lives only until the recorder finishes; it is no format for other programs.
+//! Readers ignore a record that the recorder's end cut off, and, once the recorder is gone, damage and everything
+//! behind it. The spool lives only until the recorder finishes; it is no format for other programs.
 
 use super::TraceError;
 use crate::context::{InheritedFd, NamespaceChange};
@@ -28,7 +28,7 @@ const EVENT: u8 = 2;
 const NOTE: u8 = 3;
 const SEEN: u8 = 4;
 const TOUCHED: u8 = 5;
-/// Bytes of what was seen.
+/// Bytes of an encoded observation.
 const SEEN_LENGTH: usize = 12;
 /// Bytes of an encoded extent.
 const EXTENT_LENGTH: usize = 16;
@@ -36,15 +36,16 @@ const EXTENT_LENGTH: usize = 16;
 const MOST_EXTENTS: usize = 1 << 16;
 /// Bytes of an encoded event.
 const EVENT_LENGTH: usize = 76;
-/// No path is longer (`PATH_MAX` is 4096, `readlink` content too) and no note: stops a damaged length.
+/// The length limit of a path or note, above every valid one (`PATH_MAX` is 4096, for `readlink` content too). It stops
+/// a damaged length.
 const LONGEST: u32 = 64 << 20;
 /// An absent path, mount or offset.
 const ABSENT: u32 = u32::MAX;
 const NO_OFFSET: i64 = i64::MIN;
-/// A return value that no call gives: the call did not return.
+/// Marks a call that did not return; no call returns this value.
 const UNFINISHED: i64 = i64::MIN;
 
-/// Everything but paths and events, in the order in which it became known.
+/// All facts except paths and events, in the order in which they became known.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Note {
     Process(Process),
@@ -59,7 +60,7 @@ pub(crate) enum Note {
     Namespace(NamespaceChange),
     WorkingDirectory(PathId),
     Inherited(InheritedFd),
-    /// Of the event written last.
+    /// The identity of the file that the last written event opened.
     Identity {
         device: u64,
         inode: u64,
@@ -67,18 +68,19 @@ pub(crate) enum Note {
         size: u64,
         modified: i64,
     },
-    /// Everything that the process touched has been said.
+    /// All touched parts of this process have been written.
     Looked(ProcessId),
 }
 
-/// What an observer saw behind a descriptor when the call of the event that follows was made. It overrides what
-/// replaying says.
+/// The file that an observer saw behind a descriptor at the call of the event that follows. It overrides the replayed
+/// state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) thread: ThreadId,
-    /// Where: a descriptor; [`Fd::WORKING_DIRECTORY`]; [`Fd::NONE`] for the file that the call itself opened.
+    /// The observed place: a descriptor; [`Fd::WORKING_DIRECTORY`]; [`Fd::NONE`] for the file that the call itself
+    /// opened.
     pub(crate) place: Fd,
-    /// The file; `None` for what has no path.
+    /// The file; `None` for a file without a path.
     pub(crate) path: Option<PathId>,
 }
 
@@ -98,8 +100,8 @@ pub(crate) struct SpoolWriter {
     flushed: Nanos,
 }
 
-/// Records are handed to the kernel at least this often, measured by the events' own times, so that a recorder
-/// that is killed loses little.
+/// The maximum time between flushes to the kernel, measured by the events' own times, so that a killed recorder loses
+/// little.
 const FLUSH_EVERY: Nanos = Nanos(200_000_000);
 
 impl SpoolWriter {

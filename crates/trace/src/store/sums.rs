@@ -1,11 +1,11 @@
-//! Length and checksum of each file of a trace, kept in its header, so that a byte that changed on a disk or on the way
-//! to another site is not taken for something that the program did.
+//! Length and checksum of each file of a trace, stored in its header. Readers detect a byte that changed on disk or in
+//! transfer, and do not take it for the program's behaviour.
 //!
 //! ```text
 //! header.json   "files": {"events.parquet": {"bytes": 1234, "crc32c": "0fe1ba87"}, ...}
 //! ```
 //!
-//! A file that the header does not name is not verified: traces had no checksums at first.
+//! A file that the header does not name is not verified, because the earliest traces have no checksums.
 
 use super::TraceError;
 use quell_base::files::Folder;
@@ -15,12 +15,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What is known of each file, by its name in the trace's directory.
+/// The expected length and checksum of each file, by its name in the trace's directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Sums(BTreeMap<String, Sum>);
 
-/// What is known of one file. Part of the format.
+/// The expected length and checksum of one file. Part of the format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum {
     bytes: u64,
@@ -29,7 +29,7 @@ struct Sum {
 }
 
 impl Sums {
-    /// The files by these names of the trace in `folder`.
+    /// Computes the sums of the named files of the trace in `folder`.
     ///
     /// # Errors
     /// [`TraceError::Io`] for a file that cannot be read.
@@ -38,15 +38,15 @@ impl Sums {
         names.iter().map(of).collect::<Result<_, TraceError>>().map(Self)
     }
 
-    /// Whether a file is among those that were written.
+    /// True when the trace was written with a file of this name.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Compares one file with what is known of it.
+    /// Compares one file with its expected length and checksum.
     ///
     /// # Errors
-    /// [`TraceError::Damaged`] when it is not as it was written; [`TraceError::Io`] when it cannot be read.
+    /// [`TraceError::Damaged`] for a difference; [`TraceError::Io`] for a file that cannot be read.
     pub(crate) fn verify(&self, directory: &Path, name: &str) -> Result<(), TraceError> {
         let Some(written) = self.0.get(name) else { return Ok(()) };
         let path = directory.join(name);

@@ -1,5 +1,5 @@
-//! The small tables: paths, processes and the context of a recording. Each is written and read side by side here, so
-//! that the two cannot drift apart.
+//! The small tables: paths, processes and the context of a recording. The writer and the reader of each table stand
+//! side by side, so that they cannot drift apart.
 
 use super::columns::{Column, TableWriter, Values, column, text};
 use super::reader::{Group, TableReader};
@@ -30,7 +30,7 @@ pub(crate) const NAMES: [&str; 12] = [
     "stripes.parquet",
 ];
 
-/// The parts of mapped files: there only when somebody looked, and read only when somebody asks.
+/// The touched parts of mapped files: present only when the recorder looked, and read only on demand.
 pub(crate) const TOUCHED: &str = "touched.parquet";
 
 /// Rows of [`TOUCHED`] in a group. Not part of the format.
@@ -57,7 +57,7 @@ pub(crate) fn write(folder: &Folder, paths: &PathTable, context: &Context) -> Re
     put("stripes.parquet", stripe_columns(&context.stripes))
 }
 
-/// Reads every table but the events and [`TOUCHED`], each after a look at its checksum.
+/// Reads every table but the events and [`TOUCHED`], and verifies each checksum first.
 pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context), TraceError> {
     let mut paths = PathTable::default();
     let mut context = Context::default();
@@ -100,7 +100,7 @@ fn optional_texts<T>(rows: &[T], field: impl Fn(&T) -> Option<String>) -> Values
     Values::OptionalText(rows.iter().map(|row| field(row).map(text)).collect())
 }
 
-/// Several strings in one column: a JSON array, which every reader of Parquet can take apart.
+/// Several strings in one column, as a JSON array that every reader of Parquet can parse.
 fn list(strings: &[String]) -> String {
     serde_json::Value::from(strings).to_string()
 }
@@ -111,7 +111,7 @@ fn unlist(json: &str) -> Vec<String> {
 
 fn path_columns(paths: &PathTable) -> Vec<Column> {
     let rows: Vec<_> = paths.iter().collect();
-    // The raw bytes only where the text is not the same.
+    // The raw bytes, only where the text differs from them.
     let raw =
         rows.iter().map(|(id, bytes)| (paths.display(*id).as_bytes() != *bytes).then(|| text(hex(bytes))));
     vec![
@@ -294,7 +294,7 @@ fn read_namespaces(group: &Group<'_>, rows: &mut Vec<NamespaceChange>) -> Result
     Ok(())
 }
 
-/// The working directory has the number that `openat` uses for it.
+/// The working directory is stored under the number that `openat` uses for it.
 fn descriptor_columns(context: &Context) -> Vec<Column> {
     let working = InheritedFd { fd: crate::Fd::WORKING_DIRECTORY.0, path: context.working_directory };
     let rows: Vec<_> = std::iter::once(&working).chain(&context.inherited).collect();
@@ -420,8 +420,8 @@ fn touched_columns(rows: &[Touched]) -> Vec<Column> {
     ]
 }
 
-/// Reads [`TOUCHED`], after a look at its checksum; `None` when there is none, as in a trace of before it was known.
-/// Refuses rows that name nothing or are out of order: who cuts files by them need not look again.
+/// Reads [`TOUCHED`] and verifies its checksum first; `None` when it is absent, as in traces of earlier versions. Rows
+/// that refer to missing entries or are out of order are refused, so that later stages can rely on them.
 pub(crate) fn read_touched(
     directory: &Path,
     sums: &Sums,
@@ -456,7 +456,7 @@ pub(crate) fn read_touched(
     Ok(Some(rows))
 }
 
-/// Whether a row may stand behind another.
+/// True when a row may follow another.
 fn follows(row: &Touched, last: &Touched) -> bool {
     match (row.process, row.path).cmp(&(last.process, last.path)) {
         Ordering::Less => false,

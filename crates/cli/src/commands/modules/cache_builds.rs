@@ -120,7 +120,7 @@ pub(super) fn of_modules(
             path: shown(&built.cache),
             rebuilt: built.is_new,
             bytes: built.bytes,
-            closed: built.closed.iter().map(|path| escape(path)).collect(),
+            closed: built.closed.iter().map(escape).collect(),
         });
     }
     Ok(all)

@@ -75,6 +75,13 @@ const ROWS: &[(&[Who], &str, &str, &str)] = &[
     (BOTH, "[ $(stat -c %X env/a/old) = $(stat -c %Y env/a/old) ] && echo same", "", "same"),
     (BOTH, "stat -c %b env/a/sparse", "0", "2048"),
     (BOTH, python!("os.lseek(os.open(\"env/a/sparse\", 0), 0, os.SEEK_HOLE)"), "0", "1048576"),
+    (
+        BOTH,
+        "python3 -c 'import mmap, os; file = open(\"env/a/old\", \"r+b\"); held = mmap.mmap(file.fileno(), 0)\n\
+         held[0] = 65; print(os.stat(\"env/a/old\").st_mtime < 1e9)'",
+        "False",
+        "True",
+    ),
     (BOTH, "lsattr -d env/a >/dev/null 2>&1 && echo flags", "flags", ""),
     // Users and groups.
     (USER, "stat -c '%u %g' /etc/passwd env/closed/x", "0 0\n0 0", "65534 65534\n65534 65534"),

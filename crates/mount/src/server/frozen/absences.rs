@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use quell_image::Nid;
 
-use super::log::{Log, Record};
 use crate::lock;
+use crate::server::log::{Log, Record};
 use crate::sys::shared::SharedMemory;
 
 /// The names that were told.

@@ -1,7 +1,7 @@
-//! Files that the image holds in part: which READ gets what.
+//! Files that the image holds in part: the answer to each READ.
 //!
-//! Almost none is asked: what is held was pushed into the kernel's cache before the first open was answered (see `pusher`).
-//! What is left is what the recorded run did not need, what the kernel dropped again, and read-ahead.
+//! Few READs come: held pages were pushed into the kernel's cache before the first open was answered (see [`super::parts`]).
+//! The rest are for pages that the recorded run did not need, for pages that the kernel dropped, and read-ahead.
 //!
 //! The kernel asks for more than the program does: it reads ahead, and around each fault. Where that meets pages that
 //! are not held, it could be answered short (which says that the file ends there), with zeros (which are wrong), or
@@ -14,33 +14,28 @@
 //!      \-> several pages, some of them not held ------> EIO; the held ones are pushed
 //! ```
 //!
-//! What must stay true: one page is never refused, since the kernel asks for it without read-ahead too; nor what goes past
-//! its cache (`O_DIRECT`). As soon as a page that is not held turns out to be needed, nothing of that file is refused any
-//! more: this run is not like the recorded one.
+//! Invariants: a READ of one page is never refused, since the kernel sends such READs without read-ahead too; nor is a READ that
+//! bypasses the cache (`O_DIRECT`). Once a page that is not held is needed, no READ of that file is refused: this run differs
+//! from the recorded one.
 //!
-//! Linux keeps each page of FUSE by itself up to [`LAST_SINGLY`], so there several pages are always read-ahead: when the kernel
-//! has dropped what it had, and reads ahead again, that is refused again. A newer one may keep several as one, and asks for
-//! all of them again: there no READ is refused of which every page was refused before, nor anything by a server that took
-//! over from another one and does not know what that one refused.
+//! Up to [`LAST_SINGLY`], Linux keeps each page of FUSE by itself. There a READ of several pages is always read-ahead, and is
+//! refused each time. A newer Linux may keep several pages as one folio, and asks for all of them again. There a READ is
+//! answered if all its pages were refused before. A server that took over refuses nothing there, since it does not know
+//! what its predecessor refused.
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use quell_image::{BlockSet, FileContent as Content, FilePart as Part, Nid, Timestamp};
-use rustix::io::Errno;
+use quell_image::{BlockSet, Nid};
 
-use super::Server;
-use super::frozen::damaged;
-use super::nodes::Node;
-use super::pusher::Pushes;
-use super::slots::Death;
+use super::pushes::Pushes;
 use crate::fuse::request::Read;
 use crate::lock;
+use crate::server::slots::Death;
 
-/// What is known of the files that the image holds in part.
+/// State of the files that the image holds in part.
 #[derive(Debug)]
 pub(crate) struct Parts {
     inherits: bool,
@@ -48,7 +43,7 @@ pub(crate) struct Parts {
     table: Mutex<Table>,
     /// A file was pushed.
     pushed: Condvar,
-    pub(super) pushes: Pushes,
+    pub(crate) pushes: Pushes,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +53,7 @@ struct Table {
     pushing: usize,
 }
 
-/// How the kernel uses one file.
+/// The kernel's use of one file.
 #[derive(Debug, Default)]
 struct File {
     progress: Progress,
@@ -66,14 +61,14 @@ struct File {
     refused: BlockSet,
     /// A page that is not held was needed.
     exceeded: bool,
-    /// The last version of the original that what is held was compared with, and whether it is the same there.
+    /// The last version of the original that was compared with the held bytes, and true if they were equal.
     compared: Option<(Version, bool)>,
 }
 
-/// What tells versions of an original apart: inode, time of change and of modification.
-type Version = (u64, (i64, u64), (i64, u64));
+/// The version of an original: inode, time of change and of modification.
+pub(crate) type Version = (u64, (i64, u64), (i64, u64));
 
-/// Whether what is held is in the kernel's cache.
+/// The state of the held pages: to be pushed, being pushed, in the kernel's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Progress {
     #[default]
@@ -82,10 +77,10 @@ enum Progress {
     Done,
 }
 
-/// Which READs of several pages may be refused.
+/// The READs of several pages that may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusing {
-    /// Every one: the kernel asks for what is needed page by page.
+    /// Every one: the kernel asks again page by page for pages that a program needs.
     Any,
     /// Those with a page that was not refused yet.
     Once,
@@ -107,9 +102,9 @@ impl Refusing {
     }
 }
 
-/// What to do about a READ of which not everything is held.
+/// The decision about a READ of which not everything is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Refuse,
     AskOriginal,
 }
@@ -117,8 +112,8 @@ enum Verdict {
 /// Threads that may push before they answer: not all, because a store waits for the answer to a READ of the same page.
 const PUSHING: usize = 4;
 
-/// How long an answer waits for another thread's push. Only a store that waits for a READ that no thread is free to
-/// answer takes so long; then these threads become free.
+/// The time for which an answer waits for another thread's push. A push takes so long only if its store waits for a READ that
+/// no thread is free to answer; when the wait ends, these threads become free.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl File {
@@ -143,7 +138,7 @@ impl File {
 }
 
 impl Parts {
-    /// Nothing is known yet, nor what a server did that died.
+    /// An empty table. `death` is that of an earlier server, whose actions are unknown.
     pub(crate) fn new(death: Option<Death>) -> Self {
         let release = rustix::system::uname();
         Self {
@@ -155,13 +150,13 @@ impl Parts {
         }
     }
 
-    fn is_due(&self, nid: Nid) -> bool {
+    pub(crate) fn is_due(&self, nid: Nid) -> bool {
         lock(&self.table).files.get(&nid).is_none_or(|file| file.progress != Progress::Done)
     }
 
-    /// Whether the caller has to push the file. Waits while others do; for ever, if the file is not steady, since then
-    /// no program may open it before all is pushed. Nor is such a file pushed by a server that took over.
-    fn begin(&self, nid: Nid, steady: bool) -> bool {
+    /// Tells whether the caller has to push the file. Waits while another thread pushes it; without a limit if the file is not
+    /// steady, since no program may open such a file before all is pushed. A server that took over never pushes such a file.
+    pub(crate) fn begin(&self, nid: Nid, steady: bool) -> bool {
         let mut table = lock(&self.table);
         loop {
             let free = table.pushing < PUSHING;
@@ -186,134 +181,55 @@ impl Parts {
         }
     }
 
-    fn end(&self, nid: Nid) {
+    pub(crate) fn end(&self, nid: Nid) {
         let mut table = lock(&self.table);
         table.pushing -= 1;
         table.files.entry(nid).or_default().progress = Progress::Done;
         self.pushed.notify_all();
     }
 
-    /// The kernel has dropped the inode, and with it what was pushed. It may have made another meanwhile, so what was
-    /// refused stays so.
-    fn forget(&self, nid: Nid) {
+    /// The kernel has dropped the inode with its pushed pages. It may have made the inode again meanwhile, so refused pages
+    /// stay noted.
+    pub(crate) fn forget(&self, nid: Nid) {
         if let Some(file) = lock(&self.table).files.get_mut(&nid)
             && file.progress == Progress::Done
         {
             file.progress = Progress::Due;
         }
     }
-}
 
-impl Server {
-    /// What the image holds of a file that it holds in part.
-    pub(super) fn part(&self, nid: Nid) -> Option<Part<'_>> {
-        match self.image.content(nid) {
-            Ok(Content::Part(part)) => Some(part),
-            _ => None,
-        }
-    }
-
-    /// Whether no process here could write to the file.
-    pub(super) fn is_steady(&self, nid: Nid) -> bool {
-        self.frozen_attr(nid).is_ok_and(|attr| !self.viewer.could_write(&attr))
-    }
-
-    /// The kernel has dropped the inode of a file, or of an earlier one of the same number.
-    pub(crate) fn forget_part(&self, nid: Nid) {
-        if self.part(nid).is_some() && self.is_steady(nid) {
-            self.parts.forget(nid);
-        }
-    }
-
-    /// Whether a file is held in part, and still to be pushed.
-    pub(crate) fn is_due(&self, nid: Nid) -> bool {
-        self.part(nid).is_some() && self.parts.is_due(nid)
-    }
-
-    /// Has the kernel given what is held of a file, unless it is not held in part. Returns when it has got it, or the
-    /// beginning of it if that is much.
-    pub(crate) fn push_first(&self, nid: Nid) {
-        let Some(part) = self.part(nid).filter(|_| self.parts.begin(nid, self.is_steady(nid))) else {
-            return;
-        };
-        let end = self.push_beginning(nid, &part);
-        self.parts.end(nid);
-        if end < part.size() && self.is_steady(nid) {
-            self.parts.pushes.rest(nid, end..part.size());
-        }
-    }
-
-    /// Notes that a READ is about to be answered.
-    pub(crate) fn note_read(&self, nid: Nid, read: &Read) {
-        let Some(part) = self.part(nid) else { return };
-        let mut table = lock(&self.parts.table);
+    /// Notes that a READ is about to be answered. Returns whether the file is still to be pushed: it was open before this
+    /// server took over, or was opened while other files were pushed for long.
+    pub(crate) fn note_read(&self, nid: Nid, read: &Read) -> bool {
+        let mut table = lock(&self.table);
         let file = table.files.entry(nid).or_default();
         if !read.direct {
             // They have content now: should the kernel drop them and ask again, read-ahead can be told from need again.
             file.refused.remove(pages(read.range()));
         }
-        if file.progress == Progress::Due {
-            // It was open before this server took over, or was opened while other files were pushed for long.
+        let is_due = file.progress == Progress::Due;
+        if is_due {
             file.progress = Progress::Done;
-            drop(table);
-            if self.is_steady(nid) {
-                self.parts.pushes.rest(nid, 0..part.size());
-            }
         }
+        is_due
     }
 
-    /// Whether a READ that is not held whole is to be refused.
-    pub(crate) fn is_needless(&self, nid: Nid, read: &Read) -> bool {
-        let Some(part) = self.part(nid) else { return false };
-        let pages = pages(read.offset..read.range().end.min(part.size()));
-        let mut table = lock(&self.parts.table);
-        let file = table.files.entry(nid).or_default();
-        file.judge(pages, read.direct, self.parts.refusing) == Verdict::Refuse
+    /// Judges a READ of which not everything is held, in a file of `size` bytes.
+    pub(crate) fn judge(&self, nid: Nid, read: &Read, size: u64) -> Verdict {
+        let pages = pages(read.offset..read.range().end.min(size));
+        lock(&self.table).files.entry(nid).or_default().judge(pages, read.direct, self.refusing)
     }
 
-    /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
-    /// or its inode are others, what is held is compared with it, once a version.
-    pub(crate) fn verify_part(&self, node: Node, original: &OwnedFd) -> Result<(), Errno> {
-        let Node::Frozen(nid) = node else { return Ok(()) };
-        let Some(part) = self.part(nid).filter(|_| !self.is_altered(nid)) else { return Ok(()) };
-        let packed = self.image.attributes(nid).map_err(damaged)?;
-        let now = self.originals.stat(original)?;
-        let time = |time: Timestamp| (time.seconds, u64::from(time.nanoseconds));
-        let version = (now.st_ino, (now.st_ctime, now.st_ctime_nsec), (now.st_mtime, now.st_mtime_nsec));
-        if now.st_size.cast_unsigned() != packed.size {
-            return Err(Errno::IO);
-        }
-        if version == (packed.inode, time(packed.ctime), time(packed.mtime)) {
-            return Ok(());
-        }
-        let known = lock(&self.parts.table).files.get(&nid).and_then(|file| file.compared);
-        let same = match known.filter(|(compared, _)| *compared == version) {
-            Some((_, same)) => same,
-            None => self.is_same_there(&part, original)?,
-        };
-        lock(&self.parts.table).files.entry(nid).or_default().compared = Some((version, same));
-        if same { Ok(()) } else { Err(Errno::IO) }
+    /// The last version of the original that was compared, and true if it has the held bytes.
+    pub(crate) fn compared(&self, nid: Nid) -> Option<(Version, bool)> {
+        lock(&self.table).files.get(&nid).and_then(|file| file.compared)
     }
 
-    /// Whether the original has what the image holds of it.
-    fn is_same_there(&self, part: &Part<'_>, original: &OwnedFd) -> Result<bool, Errno> {
-        let mut buffer = vec![0; COMPARED];
-        for run in part.runs() {
-            for (number, held) in run.bytes.chunks(COMPARED).enumerate() {
-                self.memory.ensure(held)?;
-                let there = &mut buffer[..held.len()];
-                let read = self.originals.read(original, there, run.offset + (number * COMPARED) as u64)?;
-                if there[..read] != *held {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
+    /// Notes the outcome of a comparison.
+    pub(crate) fn note_compared(&self, nid: Nid, version: Version, same: bool) {
+        lock(&self.table).files.entry(nid).or_default().compared = Some((version, same));
     }
 }
-
-/// Bytes of an original that are compared at once.
-const COMPARED: usize = 1 << 20;
 
 /// The numbers of the pages in which `range` lies.
 fn pages(range: Range<u64>) -> Range<u64> {

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quell_image::Nid;
 use rustix::io::Errno;
 
-use super::THREADS;
 use super::handles::{self, HandleRecords};
 use super::lessons::Lessons;
-use super::locks::{self, LockRecords};
-use super::nodes::{self, NodeRecords};
+use super::lock_table::{self, LockRecords};
+use super::node_table::{self, NodeRecords};
 use super::references::References;
 use super::slots::slot_memory;
 use crate::counters::CountersMemory;
@@ -25,7 +24,7 @@ use crate::sys::tenure::Tenure;
 
 /// The memory. Its pages come into being as they are used.
 #[derive(Debug, Clone)]
-pub(crate) struct Estate {
+pub(crate) struct HandoverMemory {
     pub(crate) counters: CountersMemory,
     pub(crate) nodes: Arc<SharedMemory>,
     pub(crate) references: Arc<SharedMemory>,
@@ -66,8 +65,8 @@ enum Number {
     UserNamespace = 6,
 }
 
-impl Estate {
-    /// With nothing in it, for an image whose last node is `last`.
+impl HandoverMemory {
+    /// Empty memory for an image whose last node is `last`.
     ///
     /// **Errors** as [`SharedMemory::new`].
     pub(crate) fn new(last: Nid) -> Result<Self, Errno> {
@@ -90,8 +89,11 @@ impl Estate {
 
     /// The numbers of all descriptors that records name: those of nodes, of open files, and of owners of locks.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        let numbers = nodes::descriptors(&self.nodes).into_iter();
-        numbers.chain(handles::descriptors(&self.handles)).chain(locks::descriptors(&self.owners)).collect()
+        let numbers = node_table::descriptors(&self.nodes).into_iter();
+        numbers
+            .chain(handles::descriptors(&self.handles))
+            .chain(lock_table::descriptors(&self.owners))
+            .collect()
     }
 
     /// Settles a fact.
@@ -99,7 +101,7 @@ impl Estate {
         self.fact(fact).store(1, Ordering::Release);
     }
 
-    /// Whether a fact is settled.
+    /// Tells whether a fact is settled.
     pub(crate) fn is_settled(&self, fact: Fact) -> bool {
         self.fact(fact).load(Ordering::Acquire) != 0
     }
@@ -113,7 +115,7 @@ impl Estate {
     }
 
     /// In a process that was forked by one of several threads: no thread has the slots.
-    pub(crate) fn forsake(&self, alone: &SingleThreaded) {
+    pub(crate) fn release_slots(&self, alone: &SingleThreaded) {
         self.slots.iter().for_each(|slot| slot.forsake(alone));
     }
 
@@ -140,7 +142,7 @@ impl Estate {
 
     /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
     /// thread is the one that starts the threads of this server.
-    pub(crate) fn succeed(&self) {
+    pub(crate) fn wait_for_earlier_threads(&self) {
         self.tenures.iter().for_each(Tenure::wait);
         self.tenures.last().into_iter().for_each(Tenure::take);
     }
@@ -154,6 +156,10 @@ impl Estate {
     }
 }
 
+/// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
+/// original that are in flight at once.
+pub(crate) const THREADS: usize = 8;
+
 /// Nodes that are not as the image has them. Each takes a descriptor, of which the system allows fewer.
 const NODES: u32 = 2 << 20;
 
@@ -163,10 +169,10 @@ const HANDLES: u32 = 1 << 20;
 /// Owners of locks, and locks that wait.
 const LOCKS: u32 = 1 << 16;
 
-/// About 100 000 paths, which is what a file of them may hold; one half of a log is not used.
+/// About 100 000 paths, as many as a file of lessons may hold; one half of a log is unused.
 const LESSONS_BYTES: usize = 32 << 20;
 
-/// About 2000 ranks that have a file for their statistics; when it is full, what is older about the same ranks goes.
+/// About 2000 ranks that have a file for their statistics; when it is full, older records of the same ranks are dropped.
 const RANKS_BYTES: usize = 4 << 20;
 
 /// About 500 000 absent names; beyond them the kernel is told for a second only. A start of Python tells about a

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::Server;
-use super::handles::Handle;
-use super::slots::{Attempt, Before, Note};
+use super::LiveTier;
 use crate::fuse::request::Caller;
+use crate::server::handles::Handle;
+use crate::server::slots::{Attempt, Before, Note};
 
-impl Server {
+impl LiveTier {
     /// Appends `data`. The caller holds the handle's lock. Returns how many bytes of it were written.
     pub(crate) fn append(
         &self,
@@ -43,7 +43,11 @@ impl Server {
             }
         };
         let outcome = if standing < data.len() {
-            let rest = self.as_caller(caller, || self.originals.append(file, &data[standing..])).flatten();
+            let rest = self
+                .packed
+                .viewer
+                .act_as(caller, || self.bindings.originals.append(file, &data[standing..]))
+                .flatten();
             match rest {
                 Err(_) if standing > 0 => Ok(standing),
                 rest => rest.map(|rest| standing + rest),
@@ -80,16 +84,16 @@ impl Server {
         Ok(standing)
     }
 
-    /// What stands in a file before `position`; `None` if it cannot be read.
+    /// The bytes of a file before `position`; `None` if they cannot be read.
     fn region_before(&self, handle: &Handle, position: u64, length: usize) -> Option<Vec<u8>> {
         let reader = if handle.reads() {
             handle.file()?
         } else {
-            let original = self.pin(handle.node).ok()?;
-            Arc::new(self.originals.open(&original, OFlags::RDONLY).ok()?)
+            let original = self.bindings.pin(handle.node).ok()?;
+            Arc::new(self.bindings.originals.open(&original, OFlags::RDONLY).ok()?)
         };
         let mut region = vec![0; length];
-        let bytes = self.originals.read(&reader, &mut region, position - length as u64).ok()?;
+        let bytes = self.bindings.originals.read(&reader, &mut region, position - length as u64).ok()?;
         (bytes == length).then_some(region)
     }
 }
@@ -101,7 +105,7 @@ fn overlap(region: &[u8], data: &[u8]) -> usize {
     (1..=most).rev().find(|length| region.ends_with(&data[..*length])).unwrap_or(most)
 }
 
-/// How far an append is: so many bytes stand in the file, after which the open file's position was this, modulo 2^40.
+/// The progress of an append: the bytes that stand in the file, and the open file's position after them, modulo 2^40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Progress {
     standing: usize,

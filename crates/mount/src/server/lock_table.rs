@@ -1,4 +1,4 @@
-//! Locks of flock(2) and fcntl(2) below a root: each is the original's.
+//! LockTable of flock(2) and fcntl(2) below a root: each is the original's.
 //!
 //! A lock has an owner, for which the kernel sends a number: a process for POSIX locks, an open file for the other kinds.
 //! Each owner gets a [`LockFile`] for each file, and holds its locks through it: so locks of two owners conflict
@@ -19,17 +19,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use quell_image::Nid;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::Server;
-use super::changes::completed;
-use super::lock_files::{self, LockFile, UNLOCK, last_of};
-use super::nodes::Node;
-use super::slots::{Attempt, Before};
-use crate::fuse::abi::{self, NodeId};
-use crate::fuse::reply::Reply;
-use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Request, Unique};
+use super::lock_files::{self, LockFile, UNLOCK};
+use super::node::Node;
+use crate::fuse::abi::NodeId;
+use crate::fuse::request::{FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
 use crate::sys::shared::SharedMemory;
 use crate::sys::table::{Index, SharedTable};
@@ -39,7 +34,7 @@ pub(crate) type LockRecords = SharedTable<7>;
 
 /// The owners of locks, and the locks that wait.
 #[derive(Debug)]
-pub(crate) struct Locks {
+pub(crate) struct LockTable {
     owners: LockRecords,
     waiting: LockRecords,
     root: Nid,
@@ -62,20 +57,20 @@ struct State {
 /// A RELEASE that is being answered.
 #[derive(Debug)]
 pub(crate) struct Leaving<'l> {
-    locks: &'l Locks,
+    locks: &'l LockTable,
     node: Node,
 }
 
 /// The outcome for a lock that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Locking {
+pub(crate) enum Locking {
     Done,
     Waits,
 }
 
 /// An owner's locks of one kind on one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct OwnerKey {
+pub(crate) struct OwnerKey {
     node: Node,
     owner: LockOwner,
     whole_file: bool,
@@ -96,16 +91,11 @@ struct Waiting {
     file: LockFile,
 }
 
-/// The pauses before a waiting lock is tried again, at first and at most. An unlock by a process of this namespace is
-/// noticed at once; the pauses bound how late one from outside is.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LAST_PAUSE: Duration = Duration::from_millis(50);
-
 /// The time for which a lock that is in the way is given to leave with the file that it was set by. Closing that file may
 /// take longer than a program that asks without waiting should.
 const MOST_LEAVING: Duration = Duration::from_secs(1);
 
-impl Locks {
+impl LockTable {
     /// The locks that an earlier server left.
     pub(crate) fn attach(owners: Arc<SharedMemory>, waiting: Arc<SharedMemory>, root: Nid) -> Self {
         let (owners, waiting) = (LockRecords::attach(owners), LockRecords::attach(waiting));
@@ -146,7 +136,7 @@ impl Locks {
     }
 
     /// Waits until the files are closed whose RELEASE came before. Returns whether there was any.
-    fn await_releases(&self, node: Node) -> bool {
+    pub(crate) fn await_releases(&self, node: Node) -> bool {
         let state = lock(&self.state);
         if !state.leaving.contains_key(&node) {
             return false;
@@ -189,11 +179,16 @@ impl Locks {
         self.changed.notify_all();
     }
 
-    fn owner_of(&self, key: OwnerKey) -> Option<LockFile> {
+    pub(crate) fn owner_of(&self, key: OwnerKey) -> Option<LockFile> {
         lock(&self.state).owners.get(&key).map(|owner| owner.file.clone())
     }
 
-    fn add_owner(&self, key: OwnerKey, lock_of: &Lock, opened: OpenedForLocks) -> Result<LockFile, Errno> {
+    pub(crate) fn add_owner(
+        &self,
+        key: OwnerKey,
+        lock_of: &Lock,
+        opened: OpenedForLocks,
+    ) -> Result<LockFile, Errno> {
         let mut state = lock(&self.state);
         if let Some(owner) = state.owners.get(&key) {
             return Ok(owner.file.clone());
@@ -220,7 +215,13 @@ impl Locks {
     /// Has a lock wait.
     ///
     /// **Errors** `EINTR` if a signal came first; `ENOLCK` where there is no room.
-    fn wait_for(&self, unique: Unique, node: Node, wanted: Lock, file: LockFile) -> Result<Locking, Errno> {
+    pub(crate) fn wait_for(
+        &self,
+        unique: Unique,
+        node: Node,
+        wanted: Lock,
+        file: LockFile,
+    ) -> Result<Locking, Errno> {
         let mut state = lock(&self.state);
         if state.arriving.remove(&unique.0) == Some(true) {
             return Err(Errno::INTR);
@@ -254,13 +255,13 @@ impl Locks {
     }
 
     /// The request was answered without waiting.
-    fn settled(&self, unique: Unique) {
+    pub(crate) fn settled(&self, unique: Unique) {
         lock(&self.state).arriving.remove(&unique.0);
         self.changed.notify_all();
     }
 
     /// The process of the one other owner of locks on a file, if there is exactly one.
-    fn other_owner(&self, key: OwnerKey) -> Option<u32> {
+    pub(crate) fn other_owner(&self, key: OwnerKey) -> Option<u32> {
         let state = lock(&self.state);
         let mut others = state.owners.iter().filter(|(other, _)| other.node == key.node && **other != key);
         let first = others.next().map(|(_, owner)| owner.pid);
@@ -268,7 +269,7 @@ impl Locks {
     }
 
     /// Tries every lock that waits once; returns those that need to wait no longer.
-    fn try_all(&self) -> Vec<(Unique, Result<(), Errno>)> {
+    pub(crate) fn try_all(&self) -> Vec<(Unique, Result<(), Errno>)> {
         let mut state = lock(&self.state);
         let tried =
             state.waiting.iter().map(|(unique, waiting)| (*unique, waiting.file.apply(&waiting.lock)));
@@ -282,7 +283,7 @@ impl Locks {
     }
 
     /// Sleeps until a lock waits, and then for a pause, or until something may have become free.
-    fn rest(&self, pause: Duration) {
+    pub(crate) fn rest(&self, pause: Duration) {
         let mut state = lock(&self.state);
         while state.waiting.is_empty() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -293,7 +294,7 @@ impl Locks {
 
 /// An owner's open file, before it is one.
 #[derive(Debug)]
-enum OpenedForLocks {
+pub(crate) enum OpenedForLocks {
     Anew(OwnedFd),
     /// The program's own open file, which other owners may use as well.
     Copied(OwnedFd),
@@ -322,139 +323,9 @@ impl Drop for Leaving<'_> {
 }
 
 impl OwnerKey {
-    fn of(node: Node, lock: &Lock) -> Self {
+    /// The owner of `lock` on the file of `node`.
+    pub(crate) fn of(node: Node, lock: &Lock) -> Self {
         Self { node, owner: lock.owner, whole_file: lock.whole_file }
-    }
-}
-
-impl Server {
-    /// SETLK and SETLKW.
-    pub(crate) fn lock(
-        &self,
-        node: Node,
-        wanted: Lock,
-        request: &Request<'_>,
-        waits: bool,
-        attempt: Attempt<'_>,
-        reply: Reply<'_>,
-    ) {
-        let (unique, caller) = (request.unique, request.caller);
-        let outcome = match attempt.before() {
-            // The program may have gone on, and may have changed its locks since.
-            Before::Complete(outcome) => outcome.map(|()| Locking::Done),
-            _ => self.try_lock(node, wanted, unique, caller, waits),
-        };
-        if outcome == Ok(Locking::Waits) {
-            return reply.none();
-        }
-        self.locks.settled(unique);
-        match completed(outcome, attempt) {
-            Ok(_) => reply.done(),
-            // The kernel would take ENOSYS for a file system that has it keep locks by itself, unseen by others.
-            Err(Errno::NOSYS) => reply.error(Errno::NOLCK),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn try_lock(
-        &self,
-        node: Node,
-        wanted: Lock,
-        unique: Unique,
-        caller: Caller,
-        waits: bool,
-    ) -> Result<Locking, Errno> {
-        let Some(file) = self.locking_file(node, &wanted, caller)? else {
-            // An owner that has no descriptor has no lock to give up.
-            return Ok(Locking::Done);
-        };
-        match file.apply(&wanted) {
-            Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file),
-            Err(Errno::AGAIN) if self.locks.await_releases(node) => {
-                file.apply(&wanted).map(|()| Locking::Done)
-            }
-            outcome => outcome.map(|()| Locking::Done),
-        }
-    }
-
-    /// GETLK.
-    pub(crate) fn conflicting_lock(&self, node: Node, wanted: Lock, caller: Caller, reply: Reply<'_>) {
-        let key = OwnerKey::of(node, &wanted);
-        let conflict = self
-            .locking_file(node, &wanted, caller)
-            .and_then(|file| file.ok_or(Errno::BADF))
-            .and_then(|file| match file.conflict(&wanted) {
-                Ok(found) if found.kind != UNLOCK && self.locks.await_releases(node) => {
-                    file.conflict(&wanted)
-                }
-                found => found,
-            });
-        match conflict {
-            Ok(found) => {
-                let pid = u32::try_from(found.pid).ok().or_else(|| self.locks.other_owner(key));
-                reply.bytes(&abi::encode_lock(found.start, last_of(found), found.kind, pid.unwrap_or(0)));
-            }
-            Err(Errno::NOSYS) => reply.error(Errno::NOLCK),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    /// The descriptor through which an owner holds its locks on a file; `None` if it has none and wants to unlock.
-    fn locking_file(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<Option<LockFile>, Errno> {
-        let key = OwnerKey::of(node, wanted);
-        if let Some(file) = self.locks.owner_of(key) {
-            return Ok(Some(file));
-        }
-        if wanted.kind == UNLOCK {
-            return Ok(None);
-        }
-        let opened = self.open_for_locks(node, wanted, caller)?;
-        self.locks.add_owner(key, wanted, opened).map(Some)
-    }
-
-    /// Opens the original for an owner: for writing where that is possible, as network file systems want it for exclusive
-    /// locks. Where the mode was changed after the program opened the file, the program's own open file serves.
-    fn open_for_locks(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<OpenedForLocks, Errno> {
-        let original = self.pin(node)?;
-        let open = |flags| self.as_caller(caller, || self.originals.open(&original, flags)).flatten();
-        let copied =
-            |file: Arc<OwnedFd>| rustix::io::fcntl_dupfd_cloexec(&*file, 3).map(OpenedForLocks::Copied);
-        let refused = match open(OFlags::RDWR) {
-            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY | Errno::ISDIR)) => errno,
-            outcome => return outcome.map(OpenedForLocks::Anew),
-        };
-        let of_program = self.handles.get(wanted.handle).ok().and_then(|handle| handle.file());
-        if let Some(file) = of_program.filter(|_| refused != Errno::ISDIR) {
-            return copied(file);
-        }
-        match open(OFlags::RDONLY) {
-            Err(errno) => copied(self.nodes.reader(node).ok_or(errno)?),
-            outcome => outcome.map(OpenedForLocks::Anew),
-        }
-    }
-
-    /// INTERRUPT.
-    pub(crate) fn interrupt(&self, unique: Unique) {
-        if self.locks.interrupt(unique) {
-            Reply::new(&self.device, unique).error(Errno::INTR);
-        }
-    }
-}
-
-/// The work of the thread that tries waiting locks again. Ends with the process.
-pub(crate) fn grant_locks(server: &Server) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        server.locks.rest(pause);
-        let ready = server.locks.try_all();
-        pause = if ready.is_empty() { (pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
-        for (unique, outcome) in ready {
-            let reply = Reply::new(&server.device, unique);
-            match outcome {
-                Ok(()) => reply.done(),
-                Err(errno) => reply.error(errno),
-            }
-        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::nodes::Node;
 use crate::lock;
+use crate::server::node::Node;
 
 /// Descriptors that are kept open for reading, the least recently used one given up first. A later server opens its own.
 #[derive(Debug, Default)]

@@ -3,93 +3,27 @@
 //!
 //! Nothing is changed through an original that is not the very one that was packed. Where another one lies in its place,
 //! because another process replaced it, the directory goes live and the request is answered with `ESTALE`: the kernel then
-//! walks the path again and gets what is there now.
+//! walks the path again and gets the present file.
 //!
 //! A file is only read where no more than its size and time of modification are those of the packed one: some file systems
 //! number their inodes anew at each mount.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
-use quell_image::{Attributes, FileKind as Kind, Image, Lookup, Nid};
+use quell_image::{Attributes, FileKind as Kind, Lookup, Nid};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::Server;
-use super::frozen::damaged;
-use super::nodes::{Node, NodeMarks, OriginalKey, key_of};
-use super::notifier::Forget;
-use super::originals::reach;
+use super::Bindings;
+use super::identities::Devices;
 use crate::counters::SentOn;
-use crate::lock;
-use crate::memory::Shared;
-
-/// Device numbers here of the devices that the image names.
-#[derive(Debug, Default)]
-pub(crate) struct Devices(Mutex<HashMap<u64, u64>>);
-
-impl Devices {
-    /// Tells whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
-    pub(crate) fn agree(&self, packed: u64, here: u64) -> bool {
-        *lock(&self.0).entry(packed).or_insert(here) == here
-    }
-
-    /// Tells whether `here` is known to stand for the image's device `packed`.
-    fn is(&self, packed: u64, here: u64) -> bool {
-        lock(&self.0).get(&packed) == Some(&here)
-    }
-
-    /// The image's device for a device of this node.
-    pub(crate) fn packed(&self, here: u64) -> Option<u64> {
-        lock(&self.0).iter().find(|(_, known)| **known == here).map(|(packed, _)| *packed)
-    }
-}
-
-/// The image's nodes by inode number, and all names of those that have several. Built when it is needed first.
-#[derive(Debug, Default)]
-pub(crate) struct Identities(OnceLock<Known>);
-
-/// A directory, and a name in it.
-type NameIn = (Nid, Box<[u8]>);
-
-#[derive(Debug, Default)]
-struct Known {
-    by_inode: HashMap<u64, Vec<Nid>>,
-    names: HashMap<Nid, Vec<NameIn>>,
-}
-
-impl Identities {
-    fn get(&self, image: &Image<Shared>) -> &Known {
-        self.0.get_or_init(|| {
-            let mut known = Known::default();
-            for nid in image.nodes() {
-                let Ok(attributes) = image.attributes(nid) else { continue };
-                known.by_inode.entry(attributes.inode).or_default().push(nid);
-                if attributes.kind == Kind::Directory {
-                    known.note_names(image, nid);
-                }
-            }
-            known
-        })
-    }
-}
-
-impl Known {
-    fn note_names(&mut self, image: &Image<Shared>, directory: Nid) {
-        let Ok(entries) = image.entries(directory) else { return };
-        for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
-            if entry.kind != Kind::Directory
-                && image.attributes(entry.nid).is_ok_and(|attributes| attributes.nlink > 1)
-            {
-                self.names.entry(entry.nid).or_default().push((directory, entry.name.into()));
-            }
-        }
-    }
-}
+use crate::server::node::{Node, NodeMarks, OriginalKey, key_of};
+use crate::server::originals::reach;
+use crate::server::packed::damaged;
 
 /// The purpose that an original is found for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +42,7 @@ enum Likeness {
     Other,
 }
 
-impl Server {
+impl Bindings {
     /// The original of a node, tied to it from now on: whatever happens to its name, this is it.
     ///
     /// **Errors** `ESTALE` where another file took its place; the kernel then asks for the name again.
@@ -131,12 +65,12 @@ impl Server {
         if self.nodes.is_marked(nid, NodeMarks::GONE) {
             return Err(Errno::STALE);
         }
-        let path = self.image.path(nid).map_err(damaged)?;
+        let path = self.packed.image.path(nid).map_err(damaged)?;
         self.originals.send_on(SentOn::Lookup, Path::new(OsStr::from_bytes(&path)))?;
-        if self.is_root(nid) {
+        if self.packed.is_root(nid) {
             return self.open_root(nid);
         }
-        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
         let (found, stat, likeness) = self.walk_to(nid, &path, &attributes)?;
         let lasts = purpose == Purpose::Change || attributes.kind == Kind::Directory;
         match likeness {
@@ -155,9 +89,9 @@ impl Server {
 
     /// Another file lies where the image has `nid`, or none: names come from the original from now on.
     fn note_replaced(&self, nid: Nid) {
-        if let Ok(parent) = self.image.parent(nid).map(Node::Frozen)
+        if let Ok(parent) = self.packed.image.parent(nid).map(Node::Frozen)
             && parent != Node::Frozen(nid)
-            && !self.is_root(nid)
+            && !self.packed.is_root(nid)
         {
             // Looked for first: it may have been replaced, too.
             let _replaced_too = self.go_live(parent);
@@ -186,7 +120,7 @@ impl Server {
             }
             Err(errno) => return Err(*errno),
         }
-        let others = self.identities.get(&self.image).names.get(&nid);
+        let others = self.identities.get(&self.packed.image).names.get(&nid);
         for (directory, name) in others.into_iter().flatten() {
             if let Ok(directory) = self.original(Node::Frozen(*directory))
                 && let Ok((found, stat)) = reach(&directory, name)
@@ -207,11 +141,11 @@ impl Server {
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 break Arc::new(rustix::fs::openat(CWD, "/", flags, Mode::empty())?);
             }
-            (above, depth) = (self.image.parent(above).map_err(damaged)?, depth - 1);
+            (above, depth) = (self.packed.image.parent(above).map_err(damaged)?, depth - 1);
             if let Some(bound) = self.nodes.original(Node::Frozen(above)) {
                 break bound;
             }
-            if self.is_root(above) {
+            if self.packed.is_root(above) {
                 break self.open_root(above)?;
             }
         };
@@ -226,8 +160,8 @@ impl Server {
     /// Ties a root of the image to the directory at its path. Where the server is root's, no link is followed on the way:
     /// the directories above may belong to another user.
     pub(crate) fn open_root(&self, root: Nid) -> Result<Arc<OwnedFd>, Errno> {
-        let path = self.image.path(root).map_err(damaged)?;
-        let (found, stat) = if self.viewer.acts_for_others() {
+        let path = self.packed.image.path(root).map_err(damaged)?;
+        let (found, stat) = if self.packed.viewer.acts_for_others() {
             self.walk_from_top(&path)?
         } else {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -238,7 +172,7 @@ impl Server {
         if Kind::from_mode(stat.st_mode) != Some(Kind::Directory) {
             return Err(Errno::NOTDIR);
         }
-        let packed = self.image.attributes(root).map_err(damaged)?;
+        let packed = self.packed.image.attributes(root).map_err(damaged)?;
         self.devices.agree(packed.device, stat.st_dev);
         Ok(self.nodes.bind(root, key_of(&stat), found))
     }
@@ -253,12 +187,15 @@ impl Server {
         Ok((directory, stat))
     }
 
-    /// Compares what was found at a frozen node's place with what was packed there.
+    /// Compares the file at a frozen node's path with the packed one.
     fn likeness(&self, packed: &Attributes, stat: &Stat) -> Likeness {
         if Kind::from_mode(stat.st_mode) != Some(packed.kind) {
             return Likeness::Other;
         }
-        if self.viewer.acts_for_others() && packed.kind != Kind::Directory && !same_rights(packed, stat) {
+        if self.packed.viewer.acts_for_others()
+            && packed.kind != Kind::Directory
+            && !same_rights(packed, stat)
+        {
             // The kernel judged by the packed rights whether the caller may have this file.
             return Likeness::Other;
         }
@@ -283,7 +220,7 @@ impl Server {
             None => {}
         }
         if let Node::Frozen(parent) = directory
-            && let Ok(Lookup::Found(nid)) = self.image.lookup(parent, name)
+            && let Ok(Lookup::Found(nid)) = self.packed.image.lookup(parent, name)
             && self.is_counterpart(nid, stat, Devices::agree)
         {
             return Some(nid);
@@ -291,13 +228,13 @@ impl Server {
         if !self.nodes.any_frozen() && stat.st_nlink < 2 {
             return None;
         }
-        let candidates = self.identities.get(&self.image).by_inode.get(&stat.st_ino)?;
+        let candidates = self.identities.get(&self.packed.image).by_inode.get(&stat.st_ino)?;
         candidates.iter().copied().find(|nid| self.is_counterpart(*nid, stat, Devices::is))
     }
 
     /// Something was made just now: a frozen node that had its inode number is gone.
     pub(crate) fn note_fresh(&self, stat: &Stat) {
-        if let Some(candidates) = self.identities.get(&self.image).by_inode.get(&stat.st_ino) {
+        if let Some(candidates) = self.identities.get(&self.packed.image).by_inode.get(&stat.st_ino) {
             let gone = candidates.iter().filter(|nid| self.is_counterpart(**nid, stat, Devices::is));
             gone.for_each(|nid| self.nodes.mark_gone(Node::Frozen(*nid)));
         }
@@ -305,36 +242,15 @@ impl Server {
 
     fn is_counterpart(&self, nid: Nid, stat: &Stat, is_device: fn(&Devices, u64, u64) -> bool) -> bool {
         !self.nodes.is_marked(nid, NodeMarks::GONE)
-            && self.image.attributes(nid).is_ok_and(|packed| {
+            && self.packed.image.attributes(nid).is_ok_and(|packed| {
                 packed.inode == stat.st_ino
                     && Kind::from_mode(stat.st_mode) == Some(packed.kind)
                     && is_device(&self.devices, packed.device, stat.st_dev)
             })
     }
-
-    /// From now on a directory's names come from the original. Returns that.
-    pub(crate) fn go_live(&self, directory: Node) -> Result<Arc<OwnedFd>, Errno> {
-        let original = self.pin(directory)?;
-        self.keep_listable(directory);
-        self.mark_live(directory);
-        Ok(original)
-    }
-
-    pub(crate) fn mark_live(&self, directory: Node) {
-        let before = self.nodes.mark(directory, NodeMarks::LIVE);
-        if let Node::Frozen(nid) = directory
-            && !before.contains(NodeMarks::LIVE)
-        {
-            self.notifier.forget(Forget::Directory(nid));
-        }
-    }
-
-    fn is_root(&self, nid: Nid) -> bool {
-        self.roots.contains(&nid)
-    }
 }
 
-/// Whether an original has the owner, group and mode that were packed.
+/// Tells whether an original has the owner, group and mode that were packed.
 fn same_rights(packed: &Attributes, stat: &Stat) -> bool {
     (packed.uid, packed.gid, packed.mode()) == (stat.st_uid, stat.st_gid, stat.st_mode)
 }

@@ -3,49 +3,54 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use quell_image::FileKind as Kind;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::Server;
-use super::frozen::damaged;
-use super::nodes::Node;
-use super::originals::place_of;
-use super::slots::Attempt;
+use super::LiveTier;
 use crate::fuse::abi::{self, Attr, SetAttributes};
 use crate::fuse::request::{Caller, SetAttr, SetXattr};
+use crate::server::node::Node;
+use crate::server::originals::{path_of, place_of};
+use crate::server::slots::Attempt;
 use crate::sys::descriptors::truncate;
 
-impl Server {
+impl LiveTier {
     /// SETATTR.
     pub(crate) fn set_attributes(&self, node: Node, change: &SetAttr, caller: Caller) -> Result<Attr, Errno> {
-        let original = self.pin(node)?;
-        self.note_changed(node)?;
+        let original = self.bindings.pin(node)?;
+        self.bindings.note_changed(node)?;
         if change.valid.contains(SetAttributes::SIZE) {
             self.set_size(&original, change, caller)?;
         }
-        self.as_caller(caller, || {
+        self.packed.viewer.act_as(caller, || {
             self.set_owner(&original, change)?;
             if change.valid.contains(SetAttributes::MODE) {
                 let mode = Mode::from_raw_mode(change.mode & 0o7777);
-                self.originals.change(&original, || rustix::fs::chmod(place_of(&*original), mode))?;
+                self.bindings
+                    .originals
+                    .change(&original, || rustix::fs::chmod(place_of(&*original), mode))?;
             }
             self.set_times(&original, change)
         })??;
-        let stat = self.originals.stat(&original)?;
+        let stat = self.bindings.originals.stat(&original)?;
         Ok(self.original_attr(&original, &stat, self.may_write_beside(node)))
     }
 
     /// Cuts or extends a file: by the program's open file if it has one, which may be allowed more than its mode says now.
     fn set_size(&self, original: &OwnedFd, change: &SetAttr, caller: Caller) -> Result<(), Errno> {
-        let open = change.valid.contains(SetAttributes::HANDLE).then(|| self.handles.get(change.handle).ok());
+        let open = change
+            .valid
+            .contains(SetAttributes::HANDLE)
+            .then(|| self.bindings.handles.get(change.handle).ok());
         if let Some(file) = open.flatten().filter(|handle| handle.writes()).and_then(|handle| handle.file()) {
-            return self.as_caller(caller, || {
-                self.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size))
+            return self.packed.viewer.act_as(caller, || {
+                self.bindings.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size))
             })?;
         }
         let place = CString::new(place_of(original)).map_err(|_| Errno::INVAL)?;
-        self.as_caller(caller, || self.originals.change(original, || truncate(&place, change.size)))?
+        self.packed
+            .viewer
+            .act_as(caller, || self.bindings.originals.change(original, || truncate(&place, change.size)))?
     }
 
     /// Changes owner and group. A change of neither is one, too: it takes set-user-id away and sets the time of change.
@@ -55,7 +60,9 @@ impl Server {
         if uid.is_none() && gid.is_none() && change.valid.intersects(ANYTHING_ELSE) {
             return Ok(());
         }
-        self.originals.change(original, || rustix::fs::chownat(original, "", uid, gid, AtFlags::EMPTY_PATH))
+        self.bindings
+            .originals
+            .change(original, || rustix::fs::chownat(original, "", uid, gid, AtFlags::EMPTY_PATH))
     }
 
     fn set_times(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
@@ -73,19 +80,9 @@ impl Server {
         if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
             return Ok(());
         }
-        self.originals
+        self.bindings
+            .originals
             .change(original, || rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty()))
-    }
-
-    /// From now on attributes are the original's, and the names of a directory too.
-    fn note_changed(&self, node: Node) -> Result<(), Errno> {
-        let Node::Frozen(nid) = node else { return Ok(()) };
-        if self.image.attributes(nid).map_err(damaged)?.kind == Kind::Directory {
-            self.go_live(node)?;
-        } else {
-            self.note_written(node);
-        }
-        Ok(())
     }
 
     /// SETXATTR.
@@ -128,12 +125,12 @@ impl Server {
         repeated: Option<Errno>,
         change: impl FnOnce(&str) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let original = self.pin(node)?;
-        self.note_changed(node)?;
-        self.originals.change_once(
-            &super::originals::path_of(&*original),
+        let original = self.bindings.pin(node)?;
+        self.bindings.note_changed(node)?;
+        self.bindings.originals.change_once(
+            &path_of(&*original),
             attempt,
-            || self.as_caller(caller, || change(&place_of(&*original)))?,
+            || self.packed.viewer.act_as(caller, || change(&place_of(&*original)))?,
             |failed| failed.filter(|errno| Some(*errno) != repeated).map_or(Ok(()), Err),
         )
     }

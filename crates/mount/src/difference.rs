@@ -1,0 +1,61 @@
+//! Differences between an image and the originals that it was packed from.
+
+use std::path::PathBuf;
+
+/// Something that is not as it was packed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceChange {
+    /// The original's path.
+    pub path: PathBuf,
+    /// The first difference.
+    pub difference: SourceDifference,
+}
+
+/// In what an original differs from the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SourceDifference {
+    /// It is gone.
+    Gone,
+    /// It cannot be looked at.
+    Unreadable,
+    /// It is a file where a directory was, or the like.
+    Kind,
+    /// Its size.
+    Size,
+    /// The time of its last modification: of a directory, names came or went.
+    Modified,
+    /// Its owner, group or permissions.
+    Permissions,
+    /// The time of its last change of the inode, while all else is equal: it may have been replaced by an equal one.
+    Changed,
+}
+
+impl SourceDifference {
+    /// Its stable name, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Unreadable => "unreadable",
+            Self::Kind => "kind",
+            Self::Size => "size",
+            Self::Modified => "modified",
+            Self::Permissions => "permissions",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+impl std::fmt::Display for SourceDifference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Gone => "is gone",
+            Self::Unreadable => "cannot be looked at",
+            Self::Kind => "is something else",
+            Self::Size => "has another size",
+            Self::Modified => "was modified",
+            Self::Permissions => "has another owner, group or mode",
+            Self::Changed => "was replaced or touched",
+        })
+    }
+}

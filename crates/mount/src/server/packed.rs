@@ -1,0 +1,214 @@
+//! The image as the user of the namespace may see it. Nothing here changes while the mount lives.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use quell_image::{
+    Attributes, Beyond, Corrupt, Coverage, FileContent as Content, FilePart as Part, Image, Nid,
+    NodeUse as Use,
+};
+use rustix::fs::{StatVfs, StatVfsMountFlags};
+use rustix::io::Errno;
+use rustix::process::Uid;
+
+use super::inodes::InodeNumbers;
+use super::originals::{BLOCK_SIZE, device_number};
+use super::permissions::Viewer;
+use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+use crate::fuse::request::Read;
+use crate::memory::{Memory, Shared};
+use crate::namespace::Privilege;
+
+/// An image, and the user to whom it is shown.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) image: Arc<Image<Shared>>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) root: Nid,
+    /// The source of names and content that the image lacks.
+    pub(crate) beyond: Beyond,
+    /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
+    /// covered by other mounts then.
+    passed_through: HashSet<Nid>,
+    /// The covered directories, none below another.
+    pub(crate) roots: HashSet<Nid>,
+    pub(crate) inode_numbers: InodeNumbers,
+    pub(crate) viewer: Viewer,
+    /// The user packed the image, and so could read everything that it holds.
+    pub(crate) by_viewer: bool,
+}
+
+impl Packed {
+    /// An image whose file belongs to `owner`, as this process' user sees it.
+    pub(crate) fn new(image: Arc<Image<Shared>>, memory: Arc<Memory>, owner: Uid) -> Self {
+        let first = image.index().roots().next().map_or(0, |root| device_of(&image, root.nid));
+        Self {
+            root: image.root(),
+            beyond: image.index().beyond(),
+            passed_through: passed_through(&image),
+            roots: image.index().roots().map(|root| root.nid).collect(),
+            inode_numbers: InodeNumbers::new(first),
+            viewer: Viewer::of_this_process(Privilege::of_this_process()),
+            by_viewer: owner == rustix::process::geteuid(),
+            image,
+            memory,
+        }
+    }
+
+    /// The device that a node was packed from, by the image's number; 0 for a damaged node.
+    pub(crate) fn device_of(&self, nid: Nid) -> u64 {
+        device_of(&self.image, nid)
+    }
+
+    /// Tells whether a node is a covered directory.
+    pub(crate) fn is_root(&self, nid: Nid) -> bool {
+        self.roots.contains(&nid)
+    }
+
+    /// The root that a frozen node lies in, or the node itself.
+    pub(crate) fn root_above(&self, nid: Nid) -> Nid {
+        let above = std::iter::successors(Some(nid), |nid| {
+            self.image.parent(*nid).ok().filter(|parent| parent != nid)
+        });
+        above.into_iter().find(|above| self.roots.contains(above)).unwrap_or(nid)
+    }
+
+    /// Tells whether `nid` is a directory below a root of which the image does not know the names.
+    pub(crate) fn is_uncovered(&self, nid: Nid) -> Result<bool, Errno> {
+        if self.beyond == Beyond::Nothing || self.passed_through.contains(&nid) {
+            return Ok(false);
+        }
+        match self.image.coverage(nid) {
+            Ok(coverage) => Ok(coverage == Coverage::Uncovered),
+            Err(Corrupt { fault: quell_image::Fault::NotDirectory, .. }) => Ok(false),
+            Err(corrupt) => Err(damaged(corrupt)),
+        }
+    }
+
+    /// Tells whether the image can list the directory.
+    pub(crate) fn is_listed(&self, nid: Nid) -> Result<bool, Errno> {
+        let coverage = self.image.coverage(nid).map_err(damaged)?;
+        Ok(coverage == Coverage::Complete || self.beyond == Beyond::Nothing)
+    }
+
+    /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
+    pub(crate) fn content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
+        let held = self.held_content(nid, read)?;
+        // An image that cannot be read any more is no reason to fail: the original is still there.
+        Ok(held.filter(|held| self.memory.ensure(held).and_then(|()| self.memory.bring_in(held)).is_ok()))
+    }
+
+    /// The same if it can be had without waiting.
+    pub(crate) fn present_content(&self, nid: Nid, read: &Read) -> Option<&[u8]> {
+        self.held_content(nid, read)
+            .ok()
+            .flatten()
+            .filter(|held| self.memory.is_present(held) && self.memory.bring_in(held).is_ok())
+    }
+
+    /// The bytes of the image that answer a READ.
+    fn held_content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
+        let content = match self.image.content(nid).map_err(damaged)? {
+            Content::Held(content) => content,
+            Content::Part(part) => return Ok(part.bytes(read.range())),
+            Content::Original => return Ok(None),
+        };
+        let start = usize::try_from(read.offset).map_or(content.len(), |offset| offset.min(content.len()));
+        let end = start.saturating_add(read.size as usize).min(content.len());
+        Ok(Some(&content[start..end]))
+    }
+
+    /// The stretches that the image holds of a file, if it holds it in part.
+    pub(crate) fn part(&self, nid: Nid) -> Option<Part<'_>> {
+        match self.image.content(nid) {
+            Ok(Content::Part(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// GETXATTR of a node that is as the image says.
+    pub(crate) fn xattr(&self, nid: Nid, name: &[u8]) -> Result<Option<&[u8]>, Errno> {
+        let mut all = self.image.xattrs(nid).map_err(damaged)?;
+        Ok(all.find(|xattr| xattr.is_named(name)).map(|xattr| xattr.value))
+    }
+
+    /// The same as it was packed.
+    pub(crate) fn has_xattrs(&self, nid: Nid) -> bool {
+        self.beyond == Beyond::Nothing || self.image.usage(nid) == Ok(Use::Touched)
+    }
+
+    /// The names of all extended attributes that the image has of `nid`, each with a zero byte behind it.
+    pub(crate) fn xattr_names(&self, nid: Nid) -> Result<Vec<u8>, Errno> {
+        let mut names = Vec::new();
+        for xattr in self.image.xattrs(nid).map_err(damaged)? {
+            names.extend_from_slice(&xattr.name());
+            names.push(0);
+        }
+        Ok(names)
+    }
+
+    /// A full, read-only file system of the image's size.
+    pub(crate) fn totals(&self) -> Totals {
+        let block = u64::from(BLOCK_SIZE);
+        encode_statfs(&StatVfs {
+            f_bsize: block,
+            f_frsize: block,
+            f_blocks: self.image.length() / block,
+            f_bfree: 0,
+            f_bavail: 0,
+            f_files: self.image.index().totals().nodes,
+            f_ffree: 0,
+            f_favail: 0,
+            f_fsid: 0,
+            f_flag: StatVfsMountFlags::RDONLY,
+            f_namemax: 255,
+        })
+    }
+}
+
+/// A damaged image answers `EIO`: it was verified when it was opened, so its file was changed since.
+pub(crate) fn damaged(_corrupt: Corrupt) -> Errno {
+    Errno::IO
+}
+
+/// Attributes of the image, for the kernel. EROFS keeps no access time: that of the modification stands in.
+pub(crate) fn attr_of(attributes: &Attributes) -> Attr {
+    let time = |time: quell_image::Timestamp| Time { seconds: time.seconds, nanoseconds: time.nanoseconds };
+    Attr {
+        inode: attributes.inode,
+        size: attributes.size,
+        blocks: attributes.size.div_ceil(512),
+        atime: time(attributes.mtime),
+        mtime: time(attributes.mtime),
+        ctime: time(attributes.ctime),
+        mode: attributes.mode(),
+        nlink: attributes.nlink,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        rdev: device_number(attributes.rdev.major, attributes.rdev.minor),
+        block_size: BLOCK_SIZE,
+    }
+}
+
+fn device_of(image: &Image<Shared>, nid: Nid) -> u64 {
+    image.attributes(nid).map_or(0, |attributes| attributes.device)
+}
+
+/// The directories from the image's root to each covered root, without the latter, and the live ones.
+fn passed_through(image: &Image<Shared>) -> HashSet<Nid> {
+    let mut passed = HashSet::from([image.root()]);
+    for root in image.index().roots() {
+        let mut nid = root.nid;
+        while let Ok(parent) = image.parent(nid)
+            && parent != nid
+        {
+            nid = parent;
+            passed.insert(nid);
+        }
+    }
+    for root in image.index().roots() {
+        passed.remove(&root.nid);
+    }
+    passed.extend(image.index().live_directories().map(|live| live.nid));
+    passed
+}

@@ -1,0 +1,249 @@
+//! The server as its threads share it: takes requests from the kernel, and those that a dead server left.
+//!
+//! [`super::routing`] chooses the tier that answers.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::io::Errno;
+
+use super::bindings::Bindings;
+use super::frozen::FrozenTier;
+use super::handover::{Fact, HandoverMemory};
+use super::holding::Holding;
+use super::live::LiveTier;
+use super::node::Node;
+use super::notifier::Notifier;
+use super::packed::Packed;
+use super::slots::{Death, Marks, Slot};
+use super::takeover::Takeover;
+use crate::counters::{Asked, Counters, Loss};
+use crate::fuse::abi::{self, InitFlags};
+use crate::fuse::device::{Device, Received};
+use crate::fuse::reply::Reply;
+use crate::fuse::request::{Operation, Request};
+use crate::lock;
+
+/// Everything that the threads of one server share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) device: Arc<Device>,
+    /// Held by the thread that waits for the kernel.
+    turn: Mutex<()>,
+    pub(crate) packed: Arc<Packed>,
+    pub(crate) bindings: Arc<Bindings>,
+    pub(crate) frozen: Arc<FrozenTier>,
+    pub(crate) live: Arc<LiveTier>,
+    takeover: Arc<Takeover>,
+    pub(crate) counters: Arc<Counters>,
+    handover: HandoverMemory,
+}
+
+/// The right to wait for the kernel.
+type Turn<'t> = MutexGuard<'t, ()>;
+
+impl Server {
+    /// A server that continues where an earlier one stopped.
+    pub(crate) fn new(holding: &Holding, notifier: Notifier, death: Option<Death>) -> Self {
+        let handover = holding.handover.clone();
+        let (image, memory) = (Arc::clone(&holding.image), Arc::clone(&holding.memory));
+        let packed = Arc::new(Packed::new(image, memory, holding.owner));
+        let counters = Arc::new(Counters::attach(&handover.counters));
+        let device = Arc::clone(&holding.device);
+        let bindings =
+            Bindings::attach(&handover, Arc::clone(&packed), &counters, Arc::clone(&device), notifier);
+        let bindings = Arc::new(bindings);
+        let frozen = FrozenTier::attach(&handover, Arc::clone(&bindings), Arc::clone(&counters), death);
+        let frozen = Arc::new(frozen);
+        let takeover = Arc::new(Takeover::after(death, holding.made.clone()));
+        let live =
+            LiveTier::attach(&handover, Arc::clone(&bindings), Arc::clone(&frozen), Arc::clone(&takeover));
+        Self {
+            device,
+            turn: Mutex::new(()),
+            packed,
+            bindings,
+            frozen,
+            live: Arc::new(live),
+            takeover,
+            counters,
+            handover,
+        }
+    }
+
+    /// Lets no descriptor that a record names come or go until the guards are dropped.
+    pub(crate) fn pause_records(&self) -> impl Sized + '_ {
+        (self.bindings.nodes.pause(), self.bindings.handles.pause(), self.live.locks.pause())
+    }
+
+    /// Answers requests until the mount is gone. Several threads do so at once, each with a slot of its own, in which
+    /// an earlier server may have left a request.
+    ///
+    /// Only one of them, which has the turn, waits for the kernel, and it keeps the turn while the image has the
+    /// answer: it stays on its core with warm caches, which is worth more than a second thread. Before anything that
+    /// may take long it passes the turn on.
+    pub(crate) fn serve(&self, mut slot: Slot) {
+        self.live.umasks.separate();
+        let mut scratch = Vec::new();
+        if slot.is_occupied() {
+            let (marks, buffer) = slot.parts();
+            self.answer_again(buffer, marks, &mut scratch);
+            slot.clear();
+        }
+        let mut kept = None;
+        loop {
+            let turn = kept.take().unwrap_or_else(|| lock(&self.turn));
+            let (marks, buffer) = slot.parts();
+            match self.device.receive(buffer) {
+                Ok(Received::Request(bytes)) => {
+                    kept = self.take(&buffer[..bytes], marks, turn, &mut scratch);
+                    slot.clear();
+                }
+                Ok(Received::Again) => kept = Some(turn),
+                // An error that fuse(4) does not know: nothing can be answered any more, as if the mount were gone.
+                Ok(Received::Ended) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Answers one request; returns the turn if it was kept.
+    fn take<'t>(
+        &self,
+        bytes: &[u8],
+        marks: Marks<'_>,
+        turn: Turn<'t>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Turn<'t>> {
+        match Request::parse(bytes) {
+            Ok(request) => {
+                self.count(&request.operation);
+                self.expect(&request);
+                let reply = Reply::new(&self.device, request.unique);
+                if !self.is_sound() {
+                    refuse(&request, reply);
+                } else if let Some(reply) = self.answer_at_once(&request, reply) {
+                    let _leaving = matches!(request.operation, Operation::Release { .. }).then(|| {
+                        self.live.locks.expect_release(Node::decode(request.node, self.packed.root))
+                    });
+                    drop(turn);
+                    self.answer(&request, reply, marks.of(request.unique), scratch);
+                    return None;
+                }
+            }
+            Err(malformed) => {
+                if let Some(unique) = malformed.unique {
+                    Reply::new(&self.device, unique).error(Errno::INVAL);
+                }
+            }
+        }
+        Some(turn)
+    }
+
+    /// Answers a request that an earlier server had taken, and perhaps answered. If servers died of it again and
+    /// again, it is given up; those that may be the cause are tried one at a time, so that only that one is.
+    fn answer_again(&self, bytes: &[u8], marks: Marks<'_>, scratch: &mut Vec<u8>) {
+        let Ok(request) = Request::parse(bytes) else {
+            return;
+        };
+        self.expect(&request);
+        let reply = Reply::new(&self.device, request.unique);
+        let attempt = marks.of(request.unique);
+        let _alone = self.takeover.try_alone(attempt);
+        if self.takeover.is_given_up(attempt) {
+            self.counters.lost(Loss::Abandoned);
+            return reply.error(Errno::IO);
+        }
+        if !self.is_sound() {
+            refuse(&request, reply);
+        } else if let Some(reply) = self.answer_at_once(&request, reply) {
+            self.answer(&request, reply, attempt, scratch);
+        }
+    }
+
+    /// Notes a request that may come to wait.
+    fn expect(&self, request: &Request<'_>) {
+        if let Operation::Lock { waits: true, .. } = request.operation {
+            self.live.locks.expect(request.unique);
+        }
+    }
+
+    /// Tells whether the image's file is unchanged since it was opened.
+    fn is_sound(&self) -> bool {
+        let sound = self.packed.memory.is_sound(|| quell_image::check::is_intact(&self.packed.image));
+        if !sound {
+            self.counters.lost(Loss::Image);
+        }
+        sound
+    }
+
+    fn count(&self, operation: &Operation<'_>) {
+        self.counters.asked(match operation {
+            Operation::Lookup { .. } => Asked::Lookup,
+            Operation::GetAttributes { .. } => Asked::GetAttributes,
+            Operation::Open { .. } => Asked::Open,
+            Operation::ListDirectory { .. } => Asked::ListDirectory,
+            Operation::Read(_) => Asked::Read,
+            Operation::Write(_) => Asked::Write,
+            Operation::ForgetOne { .. }
+            | Operation::BatchForget { .. }
+            | Operation::Interrupt { .. }
+            | Operation::Release { .. } => return,
+            _ => Asked::Other,
+        });
+    }
+
+    /// Settles what both sides can do. Source: `process_init_reply` in the kernel's `fs/fuse/inode.c`.
+    pub(crate) fn init(&self, offer: &KernelOffer, reply: Reply<'_>) {
+        if offer.major != abi::MAJOR || offer.minor < abi::OLDEST_MINOR {
+            return reply.error(Errno::PROTO);
+        }
+        // The kernel judges by access control lists where ranks may run as other users; for a single user we judge.
+        let acl =
+            if self.packed.viewer.acts_for_others() { InitFlags::POSIX_ACL } else { InitFlags::empty() };
+        // Never WRITEBACK_CACHE: what others write would be overwritten.
+        let wanted = InitFlags::ASYNC_READ
+            | InitFlags::ATOMIC_O_TRUNC
+            | InitFlags::POSIX_LOCKS
+            | InitFlags::DONT_MASK
+            | InitFlags::BIG_WRITES
+            | InitFlags::FLOCK_LOCKS
+            | InitFlags::AUTO_INVAL_DATA
+            | InitFlags::DO_READDIRPLUS
+            | InitFlags::READDIRPLUS_AUTO
+            | InitFlags::PARALLEL_DIROPS
+            | InitFlags::MAX_PAGES
+            | InitFlags::CACHE_SYMLINKS
+            | InitFlags::INIT_EXT
+            | acl;
+        let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
+        if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
+            self.handover.settle(Fact::CanExpire);
+        }
+        let flags2 = offer.flags2 & abi::INIT2_DIRECT_IO_ALLOW_MMAP;
+        reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags, flags2));
+    }
+
+    /// Tells whether a name can be made stale without being dropped.
+    pub(crate) fn can_expire(&self) -> bool {
+        self.handover.is_settled(Fact::CanExpire)
+    }
+}
+
+/// Refuses a request because the image was changed: no answer would be reliable, not even the path of the original.
+fn refuse(request: &Request<'_>, reply: Reply<'_>) {
+    match request.operation {
+        Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt { .. } => {
+            reply.none();
+        }
+        _ => reply.error(Errno::IO),
+    }
+}
+
+/// The features that the kernel offers in INIT.
+#[derive(Debug)]
+pub(crate) struct KernelOffer {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    pub(crate) max_readahead: u32,
+    pub(crate) flags: u32,
+    pub(crate) flags2: u32,
+}
