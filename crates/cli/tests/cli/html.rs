@@ -30,7 +30,7 @@ fn privileged_a_page_is_written_instead_of_the_report() {
     quell: wrote `app.html`, a page for a browser
     ");
     let page = page(&test, "app.html");
-    assert!(page.starts_with("<!doctype html>\n") && page.ends_with("</html>\n"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
     let json: serde_json::Value =
         serde_json::from_str(&test.quell(&["report", "app.qtrace", "--json"]).succeeds()).unwrap();
     assert!(numbers(&page) == json, "the numbers inside are those of --json");
