@@ -67,6 +67,11 @@ impl Hunter {
         self.struck += 1;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
+            // Asked first: the successor of a holder lives before the server that forked it ends.
+            let is_over = match server {
+                true => !is_called(self.holder, "quell-holder\n"),
+                false => !is_called(self.server, "quell-server\n"),
+            };
             let next = match server {
                 true => next_server(self.holder, victim).map(|next| (next, self.holder)),
                 false => next_pair(scene, self.server, victim),
@@ -74,6 +79,9 @@ impl Hunter {
             if let Some(next) = next {
                 (self.server, self.holder) = next;
                 return true;
+            }
+            if is_over {
+                break;
             }
             std::thread::sleep(Duration::from_micros(100));
         }
