@@ -68,7 +68,7 @@ impl<'a> FilePart<'a> {
         PartRuns { part: *self, at: range.start / self.chunk * self.chunk, end: range.end.min(self.size) }
     }
 
-    /// All held chunks, one after the other: what [`ContentSource::Part`](crate::Source::Part) wants of another image.
+    /// All held chunks, one after the other, as [`ContentSource::Part`](crate::ContentSource::Part) takes them from another image.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }

@@ -8,7 +8,7 @@ use crate::blocks::BlockSet;
 use crate::erofs::BLOCK_BYTES;
 use crate::model::{Attributes, Coverage, NamedValues, NodeUse};
 
-/// A node of a [`ImageTree`].
+/// A node of an [`ImageTree`](crate::ImageTree).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeNodeId(pub(crate) u32);
 

@@ -1,7 +1,7 @@
 //! Views: for each command one object with all that its outputs show.
 //!
 //! A view is the only input of the terminal, JSON, CSV and HTML. `--json` prints it whole, but for fields that are marked
-//! `skip`: only other outputs show those. Names are fixed, fields are only added, and [`schemas`] makes the schemas from
+//! `skip`: only other outputs show those. Names are fixed, fields are only added, and [`SCHEMAS`] makes the schemas from
 //! these types.
 
 mod activity;
