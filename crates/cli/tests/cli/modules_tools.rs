@@ -98,7 +98,7 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
     test.quell(&build).succeeds();
     assert_eq!(
         test.quell(&["modules", "check", "m/applications"]).stdout,
-        "the caches are what their trees are\n"
+        "every cache is up to date\n"
     );
     test.write("m/applications/appa/9.0", "#%Module\n");
     let stale = test.quell(&["modules", "check", "--json", "m/applications"]);
@@ -205,7 +205,7 @@ fn privileged_a_modulepath_that_can_have_no_cache_turns_no_nightly_check_red() {
     }
     let checked = test.quell(&[&["modules", "check"][..], &paths].concat());
     assert_eq!(checked.code(), 0, "{checked}");
-    for part in ["libraries: can have no cache: not every", "empty: can have no cache: there is nothing"] {
+    for part in ["libraries: can have no cache: not every", "empty: can have no cache: it holds nothing"] {
         assert!(checked.stdout.contains(part), "{checked}");
     }
     let told = json(&test.quell(&[&["modules", "check", "--json"][..], &paths].concat()));

@@ -83,7 +83,7 @@ pub fn modules_check(check: &ModulesCheckView) -> String {
     }
     check.left_out.iter().for_each(|left_out| text += &without_cache(left_out));
     if check.changes.is_empty() {
-        text.push_str("the caches are what their trees are\n");
+        text.push_str("every cache is up to date\n");
     }
     text
 }
@@ -97,7 +97,7 @@ pub fn modules_caches_plan(changes: &[CacheChange], left_out: &[CacheLeftOut]) -
     }
     left_out.iter().for_each(|left_out| text += &without_cache(left_out));
     if changes.is_empty() {
-        text.push_str("nothing would be built: the caches are what their trees are\n");
+        text.push_str("nothing would be built: every cache is up to date\n");
     }
     text
 }
