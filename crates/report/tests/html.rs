@@ -125,107 +125,28 @@ fn the_page_allows_its_own_script_and_nothing_else() {
 fn what_everybody_reads_needs_no_script() {
     let page = page(&run(&["/a", "/b", "/c"]), &[]);
     insta::assert_snapshot!(words(&page, "<section class=\"doubts\"", "<div id=\"charts\""), @r#"
-    <section class="doubts" role="note" aria-label="Read with care">
-    <h2>Read with care</h2>
+    <section class="doubts" role="note" aria-label="Read with care"><h2>Read with care</h2>
     <ul>
-    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; what is counted did happen.</span>
-    </li>
-    <li data-code="lost-events">2 events were lost. <span>Read the counts as lower bounds, or record again.</span>
-    </li>
-    <li data-code="unknown-file-system">5 of 5 metadata operations are on no known file system. <span>Look for chroot, containers or descriptors passed over sockets.</span>
-    </li>
-    <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li>
-    </ul>
-    </section>
-    <section id="storm" aria-labelledby="storm-title">
-    <p class="ran">
-    <code>./app $'&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--'</code>
-    <span>the recording ended first, 2017-07-14 02:40 UTC</span>
-    </p>
-    <h1 id="storm-title">
-    <span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1>
-    <svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="part-missed" x="0.00" width="600.00" height="10">
-    </rect>
-    <rect class="part-repeated" x="600.00" width="200.00" height="10">
-    </rect>
-    <rect class="part-needed" x="800.00" width="200.00" height="10">
-    </rect>
-    </svg>
-    <table class="parts">
-    <caption class="unseen">What became of the metadata operations</caption>
-    <thead class="unseen">
-    <tr>
-    <th scope="col">part</th>
-    <th scope="col">operations</th>
-    <th scope="col">share</th>
-    <th scope="col">what it is</th>
-    </tr>
-    </thead>
-    <tbody>
-    <tr>
-    <th scope="row">
-    <i class="part-missed">
-    </i>missed</th>
-    <td>3</td>
-    <td>60 %</td>
-    <td>the name is absent</td>
-    </tr>
-    <tr>
-    <th scope="row">
-    <i class="part-repeated">
-    </i>repeated</th>
-    <td>1</td>
-    <td>20 %</td>
-    <td>had succeeded before</td>
-    </tr>
-    <tr>
-    <th scope="row">
-    <i class="part-needed">
-    </i>needed</th>
-    <td>1</td>
-    <td>20 %</td>
-    <td>first success for an operation and path</td>
-    </tr>
-    </tbody>
-    </table>
-    <dl class="figures">
-    <div data-figure="rate">
-    <dd>1 250</dd>
-    <dt>metadata operations a second</dt>
-    </div>
-    <div data-figure="network">
-    <dd>0</dd>
-    <dt>on the network, 0 %</dt>
-    </div>
-    <div data-figure="local">
-    <dd>0</dd>
-    <dt>on the node itself, 0 %</dt>
-    </div>
-    <div data-figure="unknown">
-    <dd>5</dd>
-    <dt>on no known file system, 100 %</dt>
-    </div>
-    <div data-figure="paths">
-    <dd>4</dd>
-    <dt>different paths</dt>
-    </div>
-    <div data-figure="calls">
-    <dd>5</dd>
-    <dt>calls, 3 failed</dt>
-    </div>
-    <div data-figure="read">
-    <dd>0 B</dd>
-    <dt>read, 0 B written</dt>
-    </div>
-    </dl>
-    <div class="next">
-    <h2>Next</h2>
-    <pre class="command">
-    <code>quell pack app.qtrace --root DIR -o app.qimg</code>
-    </pre>
-    </div>
-    </section>
+    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; what is counted did happen.</span></li>
+    <li data-code="lost-events">2 events were lost. <span>Read the counts as lower bounds, or record again.</span></li>
+    <li data-code="unknown-file-system">5 of 5 metadata operations are on no known file system. <span>Look for chroot, containers or descriptors passed over sockets.</span></li>
+    <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li></ul></section><section id="storm" aria-labelledby="storm-title">
+    <p class="ran"><code>./app $'&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--'</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
+    <h1 id="storm-title"><span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1><svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="part-missed" x="0.00" width="600.00" height="10"></rect><rect class="part-repeated" x="600.00" width="200.00" height="10"></rect><rect class="part-needed" x="800.00" width="200.00" height="10"></rect></svg>
+    <table class="parts"><caption class="unseen">What became of the metadata operations</caption><thead class="unseen">
+    <tr><th scope="col">part</th><th scope="col">operations</th><th scope="col">share</th><th scope="col">what it is</th></tr></thead><tbody>
+    <tr><th scope="row"><i class="part-missed"></i>missed</th><td>3</td><td>60 %</td><td>the name is absent</td></tr>
+    <tr><th scope="row"><i class="part-repeated"></i>repeated</th><td>1</td><td>20 %</td><td>had succeeded before</td></tr>
+    <tr><th scope="row"><i class="part-needed"></i>needed</th><td>1</td><td>20 %</td><td>first success for an operation and path</td></tr></tbody></table><dl class="figures">
+    <div data-figure="rate"><dd>1 250</dd><dt>metadata operations a second</dt></div>
+    <div data-figure="network"><dd>0</dd><dt>on the network, 0 %</dt></div>
+    <div data-figure="local"><dd>0</dd><dt>on the node itself, 0 %</dt></div>
+    <div data-figure="unknown"><dd>5</dd><dt>on no known file system, 100 %</dt></div>
+    <div data-figure="paths"><dd>4</dd><dt>different paths</dt></div>
+    <div data-figure="calls"><dd>5</dd><dt>calls, 3 failed</dt></div>
+    <div data-figure="read"><dd>0 B</dd><dt>read, 0 B written</dt></div></dl>
+    <div class="next"><h2>Next</h2>
+    <pre class="command"><code>quell pack app.qtrace --root DIR -o app.qimg</code></pre></div></section>
     "#);
 }
 
@@ -233,61 +154,22 @@ fn what_everybody_reads_needs_no_script() {
 fn a_finding_is_a_card_with_its_remedy() {
     let page = page(&run(&["/a", "/b"]), &[finding(Cost::Nothing, 1, 4)]);
     insta::assert_snapshot!(words(&page, "<section id=\"findings\"", "<div id=\"charts\""), @r#"
-    <section id="findings" aria-labelledby="findings-title">
-    <h2 id="findings-title">Findings</h2>
-    <div class="cards">
-    <article class="card" data-code="search-path-misses" data-cost="nothing">
-    <p class="tags">
-    <code>search-path-misses</code>
-    <span class="cost">costs nothing</span>
-    </p>
-    <h3>
-    <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code> is looked for in vain.</h3>
+    <section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>
+    <div class="cards"><article class="card" data-code="search-path-misses" data-cost="nothing">
+    <p class="tags"><code>search-path-misses</code><span class="cost">costs nothing</span></p>
+    <h3><code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code> is looked for in vain.</h3>
     <ul class="evidence">
     <li>entry 0 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li>
     <li>entry 1 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li>
-    <li>entry 2 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li>
-    </ul>
-    <details>
-    <summary>1 more</summary>
+    <li>entry 2 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li></ul><details><summary>1 more</summary>
     <ul class="evidence">
-    <li>entry 3 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li>
-    </ul>
-    </details>
+    <li>entry 3 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li></ul></details>
     <p class="remedy">Leave it out.</p>
-    <pre class="command">
-    <code>export PATH='&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--'</code>
-    </pre>
-    <table class="bars">
-    <caption>Metadata operations of the run: 75 % fewer</caption>
-    <tbody>
-    <tr>
-    <th scope="row">now</th>
-    <td>
-    <svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="now" width="1000.00" height="10">
-    </rect>
-    </svg>
-    </td>
-    <td>4</td>
-    </tr>
-    <tr>
-    <th scope="row">with it</th>
-    <td>
-    <svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="then" width="250.00" height="10">
-    </rect>
-    </svg>
-    </td>
-    <td>1</td>
-    </tr>
-    </tbody>
-    </table>
-    <p class="limit">
-    <code>search-misses</code>: limit 10 %, measured 75 %</p>
-    </article>
-    </div>
-    </section>
+    <pre class="command"><code>export PATH='&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--'</code></pre>
+    <table class="bars"><caption>Metadata operations of the run: 75 % fewer</caption><tbody>
+    <tr><th scope="row">now</th><td><svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="now" width="1000.00" height="10"></rect></svg></td><td>4</td></tr>
+    <tr><th scope="row">with it</th><td><svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="then" width="250.00" height="10"></rect></svg></td><td>1</td></tr></tbody></table>
+    <p class="limit"><code>search-misses</code>: limit 10 %, measured 75 %</p></article></div></section>
     "#);
 }
 

@@ -70,7 +70,7 @@ impl Hunter {
             // Asked first: the successor of a holder lives before the server that forked it ends.
             let is_over = match server {
                 true => !is_called(self.holder, "quell-holder\n"),
-                false => !is_called(self.server, "quell-server\n"),
+                false => !is_called(self.server, "quell-server\n") && scene.holders().is_empty(),
             };
             let next = match server {
                 true => next_server(self.holder, victim).map(|next| (next, self.holder)),
