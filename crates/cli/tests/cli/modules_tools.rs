@@ -96,10 +96,7 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
     let dry = test.quell(&[&build[..], &["--dry-run"]].concat());
     assert!(dry.stdout.contains("would be built") && !test.path("m/applications/.modulecache").exists());
     test.quell(&build).succeeds();
-    assert_eq!(
-        test.quell(&["modules", "check", "m/applications"]).stdout,
-        "every cache is up to date\n"
-    );
+    assert_eq!(test.quell(&["modules", "check", "m/applications"]).stdout, "every cache is up to date\n");
     test.write("m/applications/appa/9.0", "#%Module\n");
     let stale = test.quell(&["modules", "check", "--json", "m/applications"]);
     assert_eq!(stale.code(), 1);
