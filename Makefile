@@ -6,23 +6,29 @@ QUELL := $(TARGET_DIR)/$(HOST)/release/quell
 WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
 DIST := $(TARGET_DIR)/dist
 AARCH64 := aarch64-unknown-linux-musl
+QUELL_AARCH64 := $(TARGET_DIR)/$(AARCH64)/release/quell
 # As root every test must run: a skipped one is a failure.
 ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 
-# A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
-# Its relocations are packed, which takes 180 kB off.
-STATIC := RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --release --locked --target $(HOST)
+CROSS := CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld
+# The flags of a release are in that file. Cargo would take RUSTFLAGS in their place.
+RELEASE := env -u RUSTFLAGS cargo build --config crates/cli/.cargo/config.toml --release --locked
 
-.PHONY: build wire size install dist check-dist demo test fast check advisories web aarch64 privileged differential differential-random \
-	fuzz modules suites rig-tests soak bench docs hooks deps clean
+.PHONY: build release-aarch64 wire size install wheel archive deb rpm check-packages dist check-dist demo test fast check advisories web \
+	aarch64 privileged differential differential-random fuzz modules suites rig-tests soak bench docs hooks deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
-	$(STATIC) --package quell-cli
+	$(RELEASE) --package quell-cli
 	@echo "built $(QUELL)"
 
+release-aarch64: deps # the same for aarch64, static too: that is how this target links
+	rustup target add $(AARCH64)
+	$(CROSS) $(RELEASE) --target $(AARCH64) --package quell-cli
+	@echo "built $(QUELL_AARCH64)"
+
 wire: # the rig's network, which delays and counts requests
-	$(STATIC) --quiet --package quell-wire
+	$(RELEASE) --quiet --package quell-wire
 
 size: build ## the binary has at most 10 MB
 	@test "$$(stat -c %s $(QUELL))" -le 10000000 || { ls -l $(QUELL); exit 1; }
@@ -30,17 +36,23 @@ size: build ## the binary has at most 10 MB
 install: ## what `make build` made, with manual pages, completions and a module file, below PREFIX
 	@packaging/install $(QUELL) $(or $(PREFIX),/usr/local)
 
+wheel archive deb rpm: build release-aarch64 ## packages for x86-64 and aarch64 in target/dist
+	@packaging/package $@ $(DIST) $(QUELL) $(QUELL_AARCH64)
+
+check-packages: build deps ## those of this machine install without a network, run, are removed, and are the same bytes again
+	@packaging/check-packages $(QUELL)
+
 dist: ## source with all crates, a Spack repository and EasyBuild's files in target/dist
 	@packaging/dist $(DIST)
 
-check-dist: dist ## that source builds without a network
-	@packaging/check-dist $(DIST)
+check-dist: dist build ## that source builds without a network, and gives the bytes that `make build` gave elsewhere
+	@packaging/check-dist $(DIST) $(QUELL)
 
 demo: deps build wire ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
 test: deps ## everything that must hold, cheap stages first; sets itself up
-	@scripts/stages check privileged fuzz aarch64 size web differential suites modules rig-tests
+	@scripts/stages check privileged fuzz aarch64 size check-packages web differential suites modules rig-tests
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -59,10 +71,9 @@ web: deps build ## the page of `report --html`: its bundle is that of its source
 	QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/stage web \
 		sh -ec 'cd crates/report/web && npm ci --silent && npm run --silent check && npm test --silent'
 
-aarch64: deps ## the binary for aarch64 compiles and links
+aarch64: deps ## the code compiles for aarch64; `make release-aarch64`, part of `make soak`, links it
 	rustup target add $(AARCH64)
-	CARGO_PROFILE_DEV_DEBUG=none CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
-		cargo build --locked --target $(AARCH64) --package quell-cli --quiet
+	$(CROSS) cargo check --locked --target $(AARCH64) --package quell-cli --quiet
 
 privileged: ## all tests of the crates and of the binary
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
@@ -89,7 +100,7 @@ modules: build deps ## the cookbook's recipe with real versions of Environment M
 suites: build deps ## some tests of other projects, plain and from an extracted image, as an ordinary user
 	QUELL=$(QUELL) tests/suites/run --mode extract --short
 
-soak: deps build wire check-dist ## what takes long: fuzzing, thousands of repetitions
+soak: release-aarch64 deps build wire check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run

@@ -4,7 +4,12 @@
 //! Nodes and stages of the tests have a /tmp and a /dev/shm of their own, as real nodes have. A checkout may lie there, or below a home
 //! directory that is closed to other users, and so may TMPDIR. So no test works there, and a program that another user or
 //! another namespace executes is executed from a copy here.
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, of which each crate uses a part")]
+#![allow(
+    dead_code,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "helpers of tests, of which each crate uses a part"
+)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -110,4 +115,17 @@ pub(crate) fn run_copied() -> Option<ExitCode> {
     }
     let status = Command::new(copy_of(&program)).args(std::env::args_os().skip(1)).status().unwrap();
     Some(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// A Python with numpy; one is made for all runs, below `target`, cargo's for the tests of a crate.
+pub(crate) fn python_with_numpy(target: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/venv");
+    let made = Command::new(script).arg(Path::new(target).join("venv-numpy")).arg("numpy").output().unwrap();
+    if !made.status.success() {
+        let reason = String::from_utf8_lossy(&made.stderr);
+        let reason = reason.trim().lines().last().unwrap_or_default();
+        println!("skipped, because numpy cannot be installed: {reason}");
+        return None;
+    }
+    Some(String::from_utf8(made.stdout).unwrap().trim().to_owned())
 }

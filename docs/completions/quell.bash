@@ -1,3 +1,10 @@
+# Words that are given, names with a suffix, and directories on the way to such names.
+_quell_names() {
+    local IFS=$'\n'
+    COMPREPLY=( $(compgen -W "${*:2}" -- "${cur}"; compgen -f -X "!*.$1" -- "${cur}"; compgen -d -X "*.$1" -- "${cur}") )
+    compopt -o filenames 2>/dev/null
+}
+
 _quell() {
     local i cur prev opts cmd
     COMPREPLY=()
@@ -16,11 +23,17 @@ _quell() {
             ",$1")
                 cmd="quell"
                 ;;
+            quell,cache)
+                cmd="quell__subcmd__cache"
+                ;;
             quell,calibrate)
                 cmd="quell__subcmd__calibrate"
                 ;;
             quell,check)
                 cmd="quell__subcmd__check"
+                ;;
+            quell,completions)
+                cmd="quell__subcmd__completions"
                 ;;
             quell,config)
                 cmd="quell__subcmd__config"
@@ -36,6 +49,9 @@ _quell() {
                 ;;
             quell,fix)
                 cmd="quell__subcmd__fix"
+                ;;
+            quell,help)
+                cmd="quell__subcmd__help"
                 ;;
             quell,image)
                 cmd="quell__subcmd__image"
@@ -69,6 +85,21 @@ _quell() {
                 ;;
             quell,validate)
                 cmd="quell__subcmd__validate"
+                ;;
+            quell,version)
+                cmd="quell__subcmd__version"
+                ;;
+            quell__subcmd__cache,ls)
+                cmd="quell__subcmd__cache__subcmd__ls"
+                ;;
+            quell__subcmd__cache,make)
+                cmd="quell__subcmd__cache__subcmd__make"
+                ;;
+            quell__subcmd__cache,path)
+                cmd="quell__subcmd__cache__subcmd__path"
+                ;;
+            quell__subcmd__cache,prune)
+                cmd="quell__subcmd__cache__subcmd__prune"
                 ;;
             quell__subcmd__image,cat)
                 cmd="quell__subcmd__image__subcmd__cat"
@@ -131,12 +162,174 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run check image modules doctor calibrate demo synth replay config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run cache check image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__cache)
+            opts="-q -h --cache --color --colour --quiet --config --help ls path make prune"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__cache__subcmd__ls)
+            opts="-q -h --json --cache --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__cache__subcmd__make)
+            opts="-q -h --cache-size --cache --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cache-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__cache__subcmd__path)
+            opts="-q -h --cache --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__cache__subcmd__prune)
+            opts="-q -h --all --max --older --cache --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --older)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -223,20 +416,46 @@ _quell() {
             return 0
             ;;
         quell__subcmd__check)
-            opts="-q -h --jobs --valid-for --trust --json --color --colour --quiet --config --help"
+            opts="-q -h --valid-for --json --jobs --trust --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --valid-for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            _quell_names qimg
+            return 0
+            ;;
+        quell__subcmd__completions)
+            opts="-q -h --color --colour --quiet --config --help bash zsh fish"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --jobs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --valid-for)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -314,7 +533,7 @@ _quell() {
             ;;
         quell__subcmd__diff)
             opts="-q -h --fail-on-increase --csv --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -343,12 +562,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qtrace
             return 0
             ;;
         quell__subcmd__doctor)
             opts="-q -h --trust --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -369,12 +588,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qimg
             return 0
             ;;
         quell__subcmd__fix)
             opts="-q -h --threshold --osts --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -387,6 +606,32 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            _quell_names qtrace
+            return 0
+            ;;
+        quell__subcmd__help)
+            opts="-q -h --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -434,7 +679,7 @@ _quell() {
             ;;
         quell__subcmd__image__subcmd__cat)
             opts="-q -h --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -455,12 +700,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            [[ " ${COMP_WORDS[*]:1:COMP_CWORD-1} " == *".qimg "* ]] || _quell_names qimg
             return 0
             ;;
         quell__subcmd__image__subcmd__check)
             opts="-q -h --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -481,12 +726,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qimg
             return 0
             ;;
         quell__subcmd__image__subcmd__export)
             opts="-o -f -q -h --tar --squashfs --erofs --output --fill --force --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -515,12 +760,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            [[ " ${COMP_WORDS[*]:1:COMP_CWORD-1} " == *".qimg "* ]] || _quell_names qimg
             return 0
             ;;
         quell__subcmd__image__subcmd__extract)
             opts="-o -f -q -h --output --fill --force --trust --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -549,12 +794,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            [[ " ${COMP_WORDS[*]:1:COMP_CWORD-1} " == *".qimg "* ]] || _quell_names qimg
             return 0
             ;;
         quell__subcmd__image__subcmd__info)
             opts="-q -h --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -575,12 +820,12 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qimg
             return 0
             ;;
         quell__subcmd__image__subcmd__ls)
             opts="-q -h --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -601,7 +846,7 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            [[ " ${COMP_WORDS[*]:1:COMP_CWORD-1} " == *".qimg "* ]] || _quell_names qimg
             return 0
             ;;
         quell__subcmd__import)
@@ -945,29 +1190,29 @@ _quell() {
             return 0
             ;;
         quell__subcmd__pack)
-            opts="-o -f -q -h --refresh --learn --output --root --public --complete --add --whole-files --compress --nodes --force --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            opts="-o -f -q -h --output --force --root --refresh --learn --add --complete --public --whole-files --compress --nodes --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --refresh)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --learn)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    _quell_names qimg
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    _quell_names qimg
                     return 0
                     ;;
                 --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --refresh)
+                    _quell_names qimg
+                    return 0
+                    ;;
+                --learn)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -999,25 +1244,29 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qtrace
             return 0
             ;;
         quell__subcmd__predict)
-            opts="-q -h --fs --nodes --ppn --root --depth --think --skew --background --warm --cores --shared-host --stripes --launch --image --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --json --html --measured --list-fs --print-fs --color --colour --quiet --config --help create"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            opts="-q -h --nodes --ppn --fs --list-fs --print-fs --root --depth --image --warm --html --json --measured --think --launch --skew --background --cores --shared-host --stripes --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --color --colour --quiet --config --help create"
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --fs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --nodes)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --ppn)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --print-fs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1029,7 +1278,23 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --image)
+                    COMPREPLY=($(compgen -W "read broadcast" -- "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --measured)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --think)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1049,14 +1314,6 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --launch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --image)
-                    COMPREPLY=($(compgen -W "read broadcast" -- "${cur}"))
-                    return 0
-                    ;;
                 --fewer-misses)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1070,18 +1327,6 @@ _quell() {
                     return 0
                     ;;
                 --seed)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --html)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --measured)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --print-fs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1101,7 +1346,7 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qtrace create
             return 0
             ;;
         quell__subcmd__predict__subcmd__create)
@@ -1163,7 +1408,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__record)
-            opts="-o -f -q -h --output --force --ranks --disable --color --colour --quiet --config --help"
+            opts="-o -f -q -h --output --force --until-started --ranks --engine --root --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1177,7 +1422,19 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --until-started)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ranks)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --engine)
+                    COMPREPLY=($(compgen -W "auto ptrace mount" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1202,7 +1459,7 @@ _quell() {
             ;;
         quell__subcmd__replay)
             opts="-q -h --root --from --ranks --think --writes --meet --csv --json --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1243,16 +1500,20 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qtrace
             return 0
             ;;
         quell__subcmd__report)
-            opts="-a -q -h --csv --all --fail-on --threshold --osts --thresholds --json --html --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            opts="-a -q -h --all --html --json --csv --fail-on --threshold --osts --thresholds --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --csv)
                     COMPREPLY=($(compgen -W "totals syscalls failures file-systems paths directories names commands searches wanted files request-sizes findings phases activity open-files recordings" -- "${cur}"))
                     return 0
@@ -1269,10 +1530,6 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --html)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1289,29 +1546,41 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            _quell_names qtrace
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --check --stats --mode --memory --learn --learn-ranks --require --trust --disable --color --colour --quiet --config --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --trust --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --site-cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --check)
                     COMPREPLY=($(compgen -W "first all none" -- "${cur}"))
                     return 0
                     ;;
+                --on-stale)
+                    COMPREPLY=($(compgen -W "live refresh plain fail" -- "${cur}"))
+                    return 0
+                    ;;
                 --stats)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --mode)
-                    COMPREPLY=($(compgen -W "auto mount extract off" -- "${cur}"))
-                    return 0
-                    ;;
-                --memory)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1323,6 +1592,14 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --mode)
+                    COMPREPLY=($(compgen -W "auto mount extract off" -- "${cur}"))
+                    return 0
+                    ;;
+                --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1339,7 +1616,7 @@ _quell() {
                     COMPREPLY=()
                     ;;
             esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            [[ " ${COMP_WORDS[*]:1:COMP_CWORD-1} " == *".qimg "* ]] || _quell_names qimg
             return 0
             ;;
         quell__subcmd__synth)
@@ -1692,6 +1969,32 @@ _quell() {
             ;;
         quell__subcmd__validate)
             opts="-q -h --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__version)
+            opts="-q -h --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,3 +1,8 @@
+# Names with a suffix, and directories on the way to them.
+function __fish_quell_names --argument-names suffix
+    __fish_complete_path (commandline -ct) | string match -r -- "^[^\t]*(?:/|\.$suffix)(?:\t.*)?\$"
+end
+
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_quell_global_optspecs
     string join \n colour= q/quiet config= h/help V/version
@@ -40,6 +45,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "predict" -d 'Predict ho
 complete -c quell -n "__fish_quell_needs_command" -f -a "validate" -d 'Show what predictions say of figures that others published'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "cache" -d 'Look into the cache of `run --auto`, and make room in it'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
@@ -49,13 +55,21 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whol
 complete -c quell -n "__fish_quell_needs_command" -f -a "synth" -d 'Make a trace of a named shape, and its files'
 complete -c quell -n "__fish_quell_needs_command" -f -a "replay" -d 'Issue a recording\'s operations again, against a directory'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
+complete -c quell -n "__fish_quell_needs_command" -f -a "completions" -d 'Print a shell\'s completions'
+complete -c quell -n "__fish_quell_needs_command" -f -a "help" -d 'Print the help of quell or of a command'
+complete -c quell -n "__fish_quell_needs_command" -f -a "version" -d 'Print the version'
 complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Write the trace to this directory [default: named after the program, such as app.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand record" -l until-started -d 'Record the start alone: complete the trace when nothing new was loaded for 10 seconds, or for SECONDS' -r
 complete -c quell -n "__fish_quell_using_subcommand record" -l ranks -d 'Record these ranks instead, such as 0,17,31' -r
+complete -c quell -n "__fish_quell_using_subcommand record" -l engine -d 'Record with ptrace, or through a mount of our own, which needs no ptrace [default: auto, the mount where ptrace is barred]' -r -f -a "auto\t'ptrace, or the mount where ptrace is barred'
+ptrace\t'ptrace and a seccomp filter: every call, with its result'
+mount\t'A pass-through file system over the roots: what is asked of them'"
+complete -c quell -n "__fish_quell_using_subcommand record" -l root -d 'Record below this directory when it goes through a mount [default: every network mount point; on a node without any, /usr, /opt, the home and the working directory]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name. Otherwise the trace takes the next free name, such as app-2.qtrace'
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -70,6 +84,7 @@ complete -c quell -n "__fish_quell_using_subcommand import" -s f -l force -d 'Re
 complete -c quell -n "__fish_quell_using_subcommand import" -l here -d 'The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it'
 complete -c quell -n "__fish_quell_using_subcommand import" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand report" -l html -d 'Write a page for a browser to this file instead, with charts and everything in it; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'one row, the whole run'
 syscalls\t'a system call: calls, errors, times'
 failures\t'a call and an error other than absence'
@@ -110,14 +125,13 @@ tiny-writes\t''
 any\t''"
 complete -c quell -n "__fish_quell_using_subcommand report" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand report" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
-complete -c quell -n "__fish_quell_using_subcommand report" -l html -d 'Write a page for a browser to this file instead, with charts and everything in it; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -s a -l all -d 'Show every table: paths, directories, names, data by file and commands too'
-complete -c quell -n "__fish_quell_using_subcommand report" -l thresholds -d 'List the limits of all findings instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand report" -l thresholds -d 'List the limits of all findings instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand fix" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
@@ -141,36 +155,36 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read thi
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l ppn -d 'Processes on each node' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l print-fs -d 'Print a profile, to be read or changed: every figure with its spread and source' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l root -d 'Count calls below this directory, whatever served it when it was recorded [default: what a network file system served]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l depth -d 'Names between --root and the mount point of the file system that is predicted' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'Predict a start from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
+broadcast\t'One node reads it, and the nodes pass it on as a tree'"
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-` prints it' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l measured -d 'Draw measured times into the page: a CSV file of nodes,ppn,seconds' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l think -d 'Computing time of the run, without any file system, where it is known better than from the recording. Unit: seconds' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each other down when both are busy may be 1.5' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all]' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'Predict a start from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
-broadcast\t'One node reads it, and the nodes pass it on as a tree'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'Predict that this share of the files is gathered into others: 0.5, 50%, N/K' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l seed -d 'Seed of the runs\' choices; the same seed gives the same ranges' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-` prints it' -r -F
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l measured -d 'Draw measured times into the page: a CSV file of nodes,ppn,seconds' -r -F
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l print-fs -d 'Print a profile, to be read or changed: every figure with its spread and source' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l keep-absences -d 'Predict clients that keep absent names'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l atomic-open -d 'Predict that lookup and open are one request'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -a "create" -d 'Predict creates of many nodes in one directory, and say what to set'
@@ -199,10 +213,10 @@ complete -c quell -n "__fish_quell_using_subcommand validate" -l config -d 'Read
 complete -c quell -n "__fish_quell_using_subcommand validate" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand validate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew from its originals as they are now, and show the changes' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -f -a "(__fish_quell_names qimg)"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew from its originals as they are now, and show the changes' -r -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l add -d 'Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them' -r
@@ -210,40 +224,95 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand run" -l root -d 'With --auto: pack below this directory, whatever its file system, and nowhere else. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l cache -d 'Keep the images of --auto in this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]. All nodes must see it' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l site-cache -d 'Look for images in these directories of the site first, which are only read' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l cache-size -d 'Let the cache take so much, such as 500M or 20G; what was used least recently goes first' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first'
 none\t'No rank'"
+complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'The effect of originals that have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'They answer for themselves, the image for all others'
+refresh\t'The same; and the image is made anew when the run is over, if it is the user\'s own'
+plain\t'The command runs plain'
+fail\t'The command does not run: status 1'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the command has ended, and again when the last process of the node\'s ranks has' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the command has ended, and again when the last process of the node\'s ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l learn-ranks -d 'Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'Run from a mount; or, on a node without FUSE, from the image\'s content, extracted into memory; or plain' -r -f -a "auto\t'The first of the others that works, in this order'
 mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'Let the image take at most so much of the node\'s memory, such as 500M or 2G [default: all that is free]. A plain image on a local file system takes none' -r
-complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the command has ended, and again when the last process of the node\'s ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
-complete -c quell -n "__fish_quell_using_subcommand run" -l learn-ranks -d 'Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l auto -d 'Find the image in the cache, make it if there is none, and keep it up to date: the first start is recorded, later ones come from the image. A failure of quell leaves the command plain. QUELL_AUTO=0 runs it plain anyway'
+complete -c quell -n "__fish_quell_using_subcommand run" -l refresh -d 'With --auto: record anew, and replace the image'
+complete -c quell -n "__fish_quell_using_subcommand run" -l explain -d 'With --auto: say on standard error what was decided, and why'
 complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be used'
-complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
+complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -f -a "ls" -d 'List the programs in the cache: size, last use, versions, state'
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -f -a "path" -d 'Print the directory of the cache'
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -f -a "make" -d 'Make the images whose recordings wait'
+complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -f -a "prune" -d 'Remove images of programs that were not used for long, or all'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from path" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from path" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from path" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -l cache-size -d 'Let the cache take so much, such as 500M or 20G; what was used least recently goes first' -r
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from make" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l max -d 'Remove what was used least recently, until the cache takes no more than this, such as 5G' -r
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l older -d 'Remove what was not used for so long, such as 12h or 30d' -r
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l all -d 'Remove everything'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
+complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand check" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
@@ -290,9 +359,9 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed. Files that look like keys or passwords stay left out'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s f -l force -d 'Write into a directory that is not empty, and replace files of the same names'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l trust -d 'As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l trust -d 'As root: keep owners, set-user-ID bits, capabilities and devices also of an image that others can change'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'The file to write; with --tar, `-` is standard output' -r -F
@@ -303,7 +372,7 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l tar -d 'Write a POSIX tar archive'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l squashfs -d 'Write a squashfs file system, with `mksquashfs` 4.5 or later'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l erofs -d 'Write an EROFS file system, as the image itself is: useful with --fill'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed. Files that look like keys or passwords stay left out'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -571,3 +640,36 @@ complete -c quell -n "__fish_quell_using_subcommand config" -l config -d 'Read t
 complete -c quell -n "__fish_quell_using_subcommand config" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand config" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand completions" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand completions" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand completions" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand help" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand help" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand help" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand version" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand version" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand version" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand version" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand report" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand fix" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand diff" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand predict" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand pack" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand run; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand check" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand doctor" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand replay" -f -a "(__fish_quell_names qtrace)"

@@ -102,7 +102,7 @@ pub mod sound {
         writer.looked(process)?;
         writer.ended(process, Nanos(200), Some(Exit::Status(0)))?;
         if completeness == Completeness::Complete {
-            let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), lost: 0, notes: vec!["n".into()] };
+            let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), ended: None, lost: 0, notes: vec!["n".into()] };
             writer.finish(ending, &mut Answers)?;
         }
         Ok(())

@@ -8,6 +8,9 @@
 #     make dist                                 # target/dist
 #     spack repo add target/dist/spack
 #     (cd target/dist && spack install quell)
+#
+# The binary is static, so the system needs the static C library: glibc-static on Red Hat's systems, glibc-devel-static
+# on SUSE's.
 
 import os
 
@@ -40,10 +43,14 @@ class Quell(Package):
     def url_for_version(self, version):
         return "file://{0}/quell-{1}-vendored.tar.gz".format(os.getcwd(), version)
 
+    def setup_build_environment(self, env):
+        # Cargo would take them in place of the flags in crates/cli/.cargo, which make the binary static.
+        env.unset("RUSTFLAGS")
+
     def install(self, spec, prefix):
         cargo = which("cargo", required=True)
-        cargo("build", "--release", "--frozen", "--package", "quell-cli", "-j", str(make_jobs))
-        Executable(join_path(self.stage.source_path, "packaging", "install"))("target/release/quell", str(prefix))
+        cargo("install", "--path=crates/cli", "--root", str(prefix), "--no-track", "--frozen", "-j", str(make_jobs))
+        Executable(join_path(self.stage.source_path, "packaging", "install"))(str(prefix.bin.quell), str(prefix))
 
     @run_after("install")
     @on_package_attributes(run_tests=True)

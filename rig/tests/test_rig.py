@@ -197,7 +197,6 @@ class TestPrivilegedLifetime(OwnRigCase):
         return processes.with_token(token)
 
     def test_privileged_nothing_is_left_after_down(self) -> None:
-        mounts = Path("/proc/self/mounts").read_text()
         self.rig("up", "--nodes", 2)
         state = Directory(self.directory).load()
         assert state is not None
@@ -206,7 +205,8 @@ class TestPrivilegedLifetime(OwnRigCase):
         self.assertEqual(guest.wait(), -signal.SIGTERM)
         self.assertEqual(self.left(state.token), [])
         self.assertEqual(processes.in_network(state.networks.values()), [])
-        self.assertEqual(Path("/proc/self/mounts").read_text(), mounts)
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+        self.assertEqual([line for line in mounts if str(self.directory) in line], [])
         self.assertFalse((self.directory / "wire.sock").exists())
         self.rig("down")
 

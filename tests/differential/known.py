@@ -40,12 +40,14 @@ def flags(op):
 LEFT_OUT = [
     ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
+    ("it stays until the process closes any descriptor of the file", lambda facts, op: op.name in ("lock", "getlk", "olock", "ogetlk") and facts.is_lingering(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 
 # Cases that are undetermined without quell too.
 UNDETERMINED = [
     ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
+    ("whether a page that a mapping has changed before sets the file's times once more", lambda facts, op: op.name == "mwrite" and facts.sets_times_again(op)),
     ("which error names have in a directory that another namespace removed", lambda facts, op: facts.is_in_removed_directory(op)),
 ]
 

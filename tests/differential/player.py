@@ -55,15 +55,19 @@ class Difference:
 class Player:
     """A program's run in a scene."""
 
-    def __init__(self, scene, several, bound=BOUND):
+    def __init__(self, scene, several, bound=BOUND, lingering=True):
         self.scene, self.judge, self.bound = scene, Judge(scene), bound
-        self.several = several
+        self.several, self.lingering = several, lingering
         self.views = Views(scene)
         self.played, self.left_out, self.waits = [], collections.Counter(), []
         # Inodes whose mapped pages a namespace has changed and not written yet, with the actor that has to write them.
         self.unwritten = {}
         # Mapped files of the plain side, with the offsets of their mappings.
         self.mapped_files = {}
+        # Mappings through which an actor has written.
+        self.written_mappings = set()
+        # Shared locks of fcntl(2), by actor and inode; inodes whose lock a close may not have taken away.
+        self.shared_locks, self.lingering_locks = set(), set()
         self.killer = None
 
     def play(self, source):
@@ -113,7 +117,9 @@ class Player:
             text = self.write_mapped()
             if text:
                 return text
+        closed = self.views.slots(op) if op.name == "close" else ()
         plain, packed = self.both(op)
+        self.lose_locks(op.actor, closed)
         if self.several and not plain.startswith("-") and before is not None:
             self.views.changed(op, before)
         self.note(op, plain)
@@ -159,10 +165,18 @@ class Player:
             self.views.mapped[op.actor, op.words[0]] = inodes[0] if inodes else None
             self.mapped_files[op.actor, op.words[0]] = os.open(self.views.base(op.actor, op.words[1]), os.O_PATH), int(op.words[5])
             self.unwritten.pop((op.actor, op.words[0]), None)
+            self.written_mappings.discard((op.actor, op.words[0]))
         elif op.name == "mwrite" and not plain.startswith("-"):
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
+            self.written_mappings.add((op.actor, op.words[0]))
+        elif op.name == "lock" and op.words[1] == "R" and plain == "0":
+            self.shared_locks |= {(op.actor, inode) for inode in self.views.slots(op)}
         elif op.name in ("msync", "munmap"):
             self.unwritten.pop((op.actor, op.words[0]), None)
+
+    def lose_locks(self, actor, inodes):
+        """Notes that an actor closes descriptors of files, which ends its locks of them."""
+        self.lingering_locks |= {inode for inode in inodes if (actor, inode) in self.shared_locks}
 
     def meets_unwritten(self, op):
         """Tells whether an operation sets times, or looks at those of a file with unwritten pages, which set them later."""
@@ -217,6 +231,15 @@ class Player:
         file, start = self.mapped_files[op.actor, op.words[0]]
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
+
+    def sets_times_again(self, op):
+        """Tells whether a mapping that was written to before writes to a file whose time was set since."""
+        if (op.actor, op.words[0]) not in self.written_mappings:
+            return False
+        return abs(os.fstat(self.mapped_files[op.actor, op.words[0]][0]).st_mtime - time.time()) > 3600
+
+    def is_lingering(self, op):
+        return self.lingering and bool(self.lingering_locks.intersection(self.views.slots(op)))
 
     def pipe_between_namespaces(self, op):
         """A FIFO's content is of one namespace."""
@@ -299,6 +322,9 @@ class Player:
         if what == "inside" and ACTORS[actor] in NAMESPACES and self.views.unseen[ACTORS[actor]]:
             return self.catch_up(actor)
         differences = self.compare(actor if what == "inside" else None)
+        if what == "inside":
+            # The actor opens and closes every file.
+            self.lose_locks(actor, [inode for holder, inode in self.shared_locks if holder == actor])
         return indented(differences) if differences else None
 
     def closed(self):

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 /// A crate that comes from the registry.
-struct Locked {
-    name: String,
-    version: String,
-    checksum: String,
+pub(crate) struct Locked {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) checksum: String,
 }
 
 /// The easyconfig of this version. Shape of the crates: in the order of the lock file, which is sorted.
@@ -23,7 +23,7 @@ pub(crate) fn easyconfig(lock: &str) -> String {
 }
 
 /// The packages that have a checksum: those that are not of this workspace.
-fn locked(lock: &str) -> Vec<Locked> {
+pub(crate) fn locked(lock: &str) -> Vec<Locked> {
     let value = |block: &str, key: &str| {
         let line = block.lines().find_map(|line| line.strip_prefix(&format!("{key} = \"")))?;
         Some(line.trim_end_matches('"').to_owned())
@@ -43,7 +43,8 @@ const TEMPLATE: &str = r#"# EasyBuild: made from Cargo.lock by `cargo xtask`; ch
 #
 #     eb --sourcepath=target/dist/easybuild --robot target/dist/easybuild/quell-VERSION.eb
 #
-# builds without a network.
+# builds without a network. The binary is static, so the system needs the static C library: glibc-static on Red Hat's
+# systems, glibc-devel-static on SUSE's.
 
 easyblock = 'Cargo'
 
@@ -75,8 +76,11 @@ CRATES
 # The binary's own package: the top of the source is a workspace without one.
 start_dir = 'crates/cli'
 enable_tests = False
+# Cargo would take RUSTFLAGS, which EasyBuild sets for this very machine, in place of the flags in crates/cli/.cargo, which
+# make the binary static and the same everywhere.
+prebuildopts = preinstallopts = 'env -u RUSTFLAGS '
 buildopts = '--frozen'
-installopts = '--frozen'
+installopts = '--no-track --frozen'
 # The manual pages, completions and the rest that cargo does not install.
 postinstallcmds = ['../../packaging/install %(installdir)s/bin/quell %(installdir)s']
 

@@ -1,5 +1,5 @@
 //! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas; and
-//! the easyconfig and the notices of licences from the lock file.
+//! the easyconfig, the notices of licences and the bill of materials from the lock files.
 //!
 //! `cargo xtask` writes them. `cargo xtask --check` writes nothing: it fails if one is out of date, if the modules of a crate
 //! import each other in a circle, or if the crates depend on each other in another way than ARCHITECTURE.md says.
@@ -8,6 +8,7 @@
 mod easyconfig;
 mod graph;
 mod notices;
+mod sbom;
 mod settings_page;
 
 use clap::{Command, CommandFactory};
@@ -50,22 +51,22 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
 fn generate(root: &Path) -> Generated {
     let command = quell_cli::flags::Arguments::command();
     let mut generated = man_pages(command.clone());
-    generated.extend(completions(&command));
+    generated.extend(completions());
     generated.push(("docs/man/quell.toml.5".into(), settings_page::page(&command).into_bytes()));
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).expect("the lock file is committed");
     let easyconfig = format!("packaging/easybuild/quell-{}.eb", env!("CARGO_PKG_VERSION"));
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
     generated.push(("packaging/NOTICES".into(), notices::notices(root).into_bytes()));
+    generated.push(("packaging/quell.cdx.json".into(), json(&sbom::sbom(root, &lock))));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     let findings = quell_report::markdown::findings(&quell_report::view::limits());
     generated.push(("docs/findings.md".into(), findings.into_bytes()));
     let schemas = quell_report::view::SCHEMAS.iter();
-    generated
-        .extend(schemas.map(|(name, make)| (format!("docs/schema/{name}.json").into(), schema(&make()))));
+    generated.extend(schemas.map(|(name, make)| (format!("docs/schema/{name}.json").into(), json(&make()))));
     let validation = quell_report::view::validate(&quell_predict::published::validate());
     let validation = quell_report::markdown::validation(&validation);
     generated.push(("docs/validation.md".into(), validation.into_bytes()));
-    let page = schema(&quell_report::view::page_schema());
+    let page = json(&quell_report::view::page_schema());
     generated.push(("crates/report/web/prediction.schema.json".into(), page));
     generated
 }
@@ -79,17 +80,19 @@ fn man_pages(mut command: Command) -> Generated {
         let mut text = Vec::new();
         let page = page.version(env!("CARGO_PKG_VERSION")).name(name.clone());
         clap_mangen::Man::new(page).date("").render(&mut text).expect("writing to memory");
-        (PathBuf::from(format!("docs/man/{name}.1")), text)
+        let text = String::from_utf8(text).expect("help is UTF-8");
+        // Clap calls what stands below a help so; here it is always examples, under a heading of their own.
+        let text =
+            text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n").replace(".SH EXTRA\n", ".SH EXAMPLES\n");
+        (PathBuf::from(format!("docs/man/{name}.1")), text.into_bytes())
     });
     pages.collect()
 }
 
-fn completions(command: &Command) -> Generated {
+fn completions() -> Generated {
     let shells = [(Shell::Bash, "quell.bash"), (Shell::Zsh, "_quell"), (Shell::Fish, "quell.fish")];
     let completion = |(shell, name): (Shell, &str)| {
-        let mut text = Vec::new();
-        clap_complete::generate(shell, &mut command.clone(), "quell", &mut text);
-        (Path::new("docs/completions").join(name), text)
+        (Path::new("docs/completions").join(name), quell_cli::completions::script(shell).into_bytes())
     };
     shells.map(completion).into()
 }
@@ -112,11 +115,14 @@ fn variables(command: &Command) -> String {
             row.0.push(format!("`{prefix}--{long}`"));
         }
     }
+    // Switches a flag off, so it is no twin of it: the flag stands on the command line, which would take precedence.
+    let meaning = "`0`, `no`, `off` or `false`: `quell run --auto` runs its command plain";
+    rows.insert("QUELL_AUTO".into(), (vec!["`run --auto`".into()], "no", meaning.into()));
     let mut page = String::from(
         "# Variables\n\n    $ quell config\n\n\
          Flags of `run` and `record`, and those that a site sets, have a variable each. `quell config` shows every setting and its source. \
-         A flag on the command line takes precedence over its variable, and a variable over the settings files of the user and of the \
-         site ([man/quell.toml.5](man/quell.toml.5)), which can set most other flags too. `cargo xtask` makes this page from the \
+         A flag on the command line takes precedence over its variable, and a variable over the settings files: the \
+         file of `--config`, or else the user's, and then the site's ([man/quell.toml.5](man/quell.toml.5)), which can set most other flags too. `cargo xtask` makes this page from the \
          definitions of the flags.\n\n\
          | variable | flag | in a file | meaning |\n|---|---|---|---|\n",
     );
@@ -126,8 +132,8 @@ fn variables(command: &Command) -> String {
     page
 }
 
-fn schema(schema: &serde_json::Value) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(schema).expect("a schema is JSON");
+fn json(value: &serde_json::Value) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("it is JSON");
     text.push(b'\n');
     text
 }

@@ -15,15 +15,11 @@ pub(crate) fn notices(root: &Path) -> String {
     let mut covered = BTreeMap::<String, BTreeSet<String>>::new();
     for bundled in bundled_crates(root) {
         for text in licence_texts(&bundled.directory) {
-            covered.entry(text).or_default().insert(bundled.title.clone());
+            covered.entry(text).or_default().insert(bundled.title());
         }
     }
-    for page in ["page.js", "prediction.js"] {
-        let script = std::fs::read_to_string(root.join("crates/report/web/dist").join(page));
-        let script = script.expect("the page's script is committed");
-        for (names, text) in script_notices(&script) {
-            covered.entry(text).or_default().insert(format!("{names} (in the pages that quell writes)"));
-        }
+    for (names, text) in scripts(root).iter().flat_map(|script| script_notices(script)) {
+        covered.entry(text).or_default().insert(format!("{names} (in the pages that quell writes)"));
     }
     covered.iter().fold(HEAD.to_owned(), |mut page, (text, covers)| {
         let covers: Vec<_> = covers.iter().map(String::as_str).collect();
@@ -32,14 +28,35 @@ pub(crate) fn notices(root: &Path) -> String {
     })
 }
 
-struct BundledCrate {
-    /// Name, version, licence.
-    title: String,
+/// A crate of other authors that is linked into the binary.
+pub(crate) struct BundledCrate {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) licence: String,
     directory: PathBuf,
 }
 
+impl BundledCrate {
+    fn title(&self) -> String {
+        format!("{} {} ({})", self.name, self.version, self.licence)
+    }
+}
+
+/// The names of the JavaScript modules in the pages that quell writes. Shape: sorted, each once.
+pub(crate) fn bundled_modules(root: &Path) -> BTreeSet<String> {
+    let notices: Vec<_> = scripts(root).iter().flat_map(|script| script_notices(script)).collect();
+    notices.iter().flat_map(|(names, _)| names.split(", ")).map(str::to_owned).collect()
+}
+
+fn scripts(root: &Path) -> [String; 2] {
+    ["page.js", "prediction.js"].map(|page| {
+        let script = std::fs::read_to_string(root.join("crates/report/web/dist").join(page));
+        script.expect("the page's script is committed")
+    })
+}
+
 /// The crates of other authors that are linked into the binary on Linux.
-fn bundled_crates(root: &Path) -> Vec<BundledCrate> {
+pub(crate) fn bundled_crates(root: &Path) -> Vec<BundledCrate> {
     let tree = [
         "tree",
         "--package=quell-cli",
@@ -58,7 +75,9 @@ fn bundled_crates(root: &Path) -> Vec<BundledCrate> {
     let bundled = of_others.filter_map(|package| {
         let text = |field: &str| package[field].as_str().unwrap_or_default();
         linked.contains(&(text("name").to_owned(), text("version").to_owned())).then(|| BundledCrate {
-            title: format!("{} {} ({})", text("name"), text("version"), text("license")),
+            name: text("name").to_owned(),
+            version: text("version").to_owned(),
+            licence: text("license").to_owned(),
             directory: Path::new(text("manifest_path")).parent().unwrap_or(root).to_owned(),
         })
     });

@@ -36,7 +36,7 @@ fn section<'a>(page: &mut String, title: &str, keys: impl Iterator<Item = &'a &'
     }
 }
 
-/// What may stand behind the equals sign.
+/// The values that may stand behind the equals sign.
 fn values(key: &Key<'_>) -> String {
     let possible: Vec<String> =
         key.flag.get_possible_values().iter().map(|value| format!("\"{}\"", value.get_name())).collect();
@@ -65,7 +65,9 @@ quell.toml \- settings of quell for a user or a site
 A settings file gives flags of
 .BR quell (1)
 other defaults.
-A flag on the command line takes precedence over its QUELL_* variable, if it has one; then come the user's file, the site's file, and the built-in value.
+A flag on the command line takes precedence over its QUELL_* variable, if it has one; then come the file of
+.BR \-\-config ,
+or else the user's, the site's file, and the built-in value.
 .B quell config
 shows every setting, its value and its source.
 .PP
@@ -97,7 +99,7 @@ and
 name another file to read in place of the user's.
 .SH WHICH FILES COUNT
 The user's file counts when the user or root owns it, the site's when root owns it; neither when every user can write it.
-A file that is named counts whoever owns it.
+A file that is named counts, whichever user owns it.
 .PP
 Ranks that a launcher started, more than one, do not look into the home directory: on a shared file system each of them would add to the storm.
 The first rank warns where the user's file would have changed something.

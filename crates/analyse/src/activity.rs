@@ -20,9 +20,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every part, in the order in which reports show them.
-    pub const ALL: [Self; 5] = [Self::Missed, Self::Repeated, Self::Needed, Self::Failed, Self::Unnamed];
-
     /// Its name in reports and in JSON.
     pub const fn name(self) -> &'static str {
         match self {

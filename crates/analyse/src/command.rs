@@ -94,11 +94,8 @@ mod tests {
             exit: None,
         };
         let execution = |process, at, name: &str| Execution {
-            process: ProcessId(process),
             thread: ThreadId(0),
-            at: Nanos(at),
-            program: None,
-            arguments: vec![name.into()],
+            ..Execution::of(process, Nanos(at), vec![name.into()])
         };
         let context = Context {
             processes: vec![process(None, 0), process(Some(0), 50), process(Some(1), 60)],

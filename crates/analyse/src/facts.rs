@@ -1,6 +1,6 @@
 //! The facts of each recording in a summary: command, rank, node, ending, completeness.
 
-use quell_trace::{Completeness, Context, Exit, Header, NodeId, RankId};
+use quell_trace::{Completeness, Context, Ended, Exit, Header, NodeId, RankId};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,8 @@ pub struct RecordingFacts {
     pub notes: Vec<String>,
     /// Its completeness.
     pub completeness: Completeness,
+    /// The event that ended it, where that is known.
+    pub ended: Option<Ended>,
 }
 
 impl RecordingFacts {
@@ -64,6 +66,7 @@ impl RecordingFacts {
             variables: BTreeMap::new(),
             notes: header.recorder.notes.clone(),
             completeness: header.completeness,
+            ended: header.ended,
         }
     }
 

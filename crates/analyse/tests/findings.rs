@@ -32,13 +32,7 @@ impl Made {
             mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4")],
             processes: vec![Process::first(Pid(1))],
             threads: vec![Thread::first(Pid(1), ProcessId(0))],
-            executions: vec![Execution {
-                process: ProcessId(0),
-                thread: ThreadId(0),
-                at: Nanos(0),
-                program: None,
-                arguments: words,
-            }],
+            executions: vec![Execution::of(0, Nanos(0), words)],
             ..Context::default()
         };
         Self { header, paths: PathTable::default(), context, events: Vec::new() }
@@ -80,12 +74,12 @@ impl Made {
 
 /// The findings of one code, all rules being applied.
 fn of(code: &str, summary: &Summary) -> Vec<Finding> {
-    findings(summary, &rules()).into_iter().filter(|finding| finding.code == code).collect()
+    findings(summary, &limits()).into_iter().filter(|finding| finding.code == code).collect()
 }
 
 /// Lustre with 60 targets.
-fn rules() -> Rules {
-    Rules { osts: Some(60), ..Rules::default() }
+fn limits() -> LimitsInForce {
+    LimitsInForce { osts: Some(60), ..LimitsInForce::default() }
 }
 
 /// Silent at the limit, a finding above it; its words are the snapshot of that code.
@@ -100,7 +94,7 @@ fn fires_above(code: &str, limit: u64, summary: impl Fn(u64) -> Summary) -> Find
     let finding = found.remove(0);
     insta::assert_snapshot!(code, words(&finding));
     let doubled = [(code.to_owned(), limit as f64 * 2.0)].into();
-    let lenient = findings(&summary(limit + 1), &Rules { thresholds: doubled, ..rules() });
+    let lenient = findings(&summary(limit + 1), &LimitsInForce { thresholds: doubled, ..limits() });
     assert!(lenient.iter().all(|finding| finding.code != code), "the limit can be raised");
     finding
 }
@@ -625,7 +619,7 @@ fn what_is_on_the_node_itself_counts_only_where_nothing_is_shared() {
     let shared = local.repeat(1, Call::Stat, "/lustre/x", FOUND);
     assert_eq!(of("repeated-stats", &shared.summary()), []);
     let kernel = Made::of(&["top"]).repeat(9000, Call::Stat, "/proc/1/stat", FOUND);
-    assert_eq!(findings(&kernel.summary(), &rules()), []);
+    assert_eq!(findings(&kernel.summary(), &limits()), []);
 }
 
 #[test]
@@ -634,7 +628,7 @@ fn more_ranks_that_do_the_same_are_no_more_findings() {
     (0..8).for_each(|rank| {
         whole.merge(Made::of(&["app"]).rank(rank, 8).repeat(400, Call::Stat, "/lustre/x", FOUND).summary());
     });
-    assert_eq!(findings(&whole, &rules()), []);
+    assert_eq!(findings(&whole, &limits()), []);
 }
 
 #[test]
@@ -643,7 +637,7 @@ fn a_plan_begins_with_what_costs_nothing_and_counts_nothing_twice() {
     let made = missing(made, "/lustre/a", 400);
     let made = made.repeat(900, Call::Stat, "/lustre/env/x", FOUND).repeat(30, Call::Stat, "/etc/x", FOUND);
     let summary = searched(&made, SearchKind::Loader, "LD_LIBRARY_PATH", &[("/lustre/a", 400)]);
-    let plan = diagnose(&summary, &rules()).plan;
+    let plan = diagnose(&summary, &limits()).plan;
     let steps: Vec<_> =
         plan.steps.iter().map(|step| (step.codes.clone(), step.saves, step.together)).collect();
     assert_eq!(plan.metadata_operations, 1330);

@@ -14,13 +14,9 @@ fn executed(interpreter: Option<&str>, headers: bool) -> Recorded {
     let mut run = Recorded::new(None);
     let program = run.path("/bin/app");
     run.named(0, Call::Execve, "/bin/app", 0);
-    run.context.executions.push(Execution {
-        process: ProcessId(0),
-        thread: ThreadId(0),
-        at: Nanos(5),
-        program: Some(program),
-        arguments: vec!["app".into()],
-    });
+    run.context
+        .executions
+        .push(Execution { program: Some(program), ..Execution::of(0, Nanos(5), vec!["app".into()]) });
     let mut elf = |path: &str, interpreter: Option<&str>, needed: &[&str]| {
         let path = run.path(path);
         run.context.elf_files.push(ElfFile {

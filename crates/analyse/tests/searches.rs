@@ -22,13 +22,8 @@ impl Recorded {
         let mut recorded = Self::default();
         let program = recorded.paths.intern(program.as_bytes());
         recorded.context.processes = vec![Process::first(Pid(1))];
-        recorded.context.executions = vec![Execution {
-            process: ProcessId(0),
-            thread: ThreadId(0),
-            at: Nanos(0),
-            program: Some(program),
-            arguments: vec!["program".into()],
-        }];
+        recorded.context.executions =
+            vec![Execution { program: Some(program), ..Execution::of(0, Nanos(0), vec!["program".into()]) }];
         let variable = |(name, value): &(&str, &str)| Variable {
             execution: 0,
             name: (*name).into(),

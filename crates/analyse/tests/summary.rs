@@ -34,13 +34,7 @@ impl Recorded {
                 Process::first(Pid(1)),
                 Process { pid: Pid(2), parent: Some(ProcessId(0)), start: Nanos(100), end: None, exit: None },
             ],
-            executions: vec![Execution {
-                process: ProcessId(0),
-                thread: ThreadId(0),
-                at: Nanos(0),
-                program: None,
-                arguments: vec!["python3".into(), "app.py".into()],
-            }],
+            executions: vec![Execution::of(0, Nanos(0), vec!["python3".into(), "app.py".into()])],
             ..Context::default()
         };
         Self { name: "app.qtrace".into(), header, paths: PathTable::default(), context, events: Vec::new() }
@@ -203,13 +197,7 @@ fn rankings_show_where_a_search_goes_wrong() {
 #[test]
 fn commands_are_those_that_processes_ran() {
     let mut recorded = Recorded::new();
-    let ls = Execution {
-        process: ProcessId(1),
-        thread: ThreadId(1),
-        at: Nanos(200),
-        program: None,
-        arguments: vec!["ls".into()],
-    };
+    let ls = Execution::of(1, Nanos(200), vec!["ls".into()]);
     recorded.context.executions.push(ls);
     recorded.event(Call::Stat, "/a", FOUND);
     recorded.event(Call::Execve, "/bin/ls", FOUND).process = ProcessId(1);

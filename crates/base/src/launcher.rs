@@ -131,20 +131,18 @@ impl Launcher {
     /// True when this rank records by default: rank 0, and as a sample the first rank of the last node if there is a
     /// second node. So a job leaves two traces however wide it is, and one at most a node.
     pub fn records_by_default(&self) -> bool {
-        self.rank == RankId(0) || self.is_sample()
+        self.rank == RankId(0) || self.is_first_of_last_node()
     }
 
-    fn is_sample(&self) -> bool {
-        if self.local_rank.is_some_and(|local| local != 0) {
-            return false;
-        }
-        match (self.node, self.nodes, self.ranks, self.local_ranks) {
-            (Some(node), Some(nodes), _, _) => nodes > 1 && node.0 + 1 == nodes && self.local_rank == Some(0),
+    fn is_first_of_last_node(&self) -> bool {
+        let is_of_last_node = match (self.node, self.nodes, self.ranks, self.local_ranks) {
+            (Some(node), Some(nodes), _, _) => nodes > 1 && node.0 + 1 == nodes,
             (_, _, Some(ranks), Some(local)) => {
-                ranks > local && self.local_rank == Some(0) && self.rank.0.checked_add(local) == Some(ranks)
+                ranks > local && self.rank.0.checked_add(local) == Some(ranks)
             }
             _ => false,
-        }
+        };
+        is_of_last_node && self.local_rank == Some(0)
     }
 }
 

@@ -19,9 +19,16 @@ pub fn quoted(word: impl AsRef<[u8]>) -> String {
     }
 }
 
+/// A path or another system string, [`quoted`].
+pub fn quoted_name(name: impl AsRef<std::ffi::OsStr>) -> String {
+    quoted(name.as_ref().as_encoded_bytes())
+}
+
 fn escaped_byte(&byte: &u8) -> String {
     match byte {
-        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b'\\' => r"\\".to_owned(),
+        // An interactive bash would end the word, or put in an earlier command.
+        b'\'' | b'!' => format!("\\x{byte:02x}"),
         b' '..=b'~' => char::from(byte).to_string(),
         _ => format!("\\x{byte:02x}"),
     }
@@ -41,7 +48,7 @@ mod tests {
         (b"a b", "'a b'"),
         (b"it's", r"'it'\''s'"),
         (b"", "''"),
-        (b"/a\xff'\n", r"$'/a\xff\'\x0a'"),
+        (b"/a\xff'\n", r"$'/a\xff\x27\x0a'"),
         (b"$(rm)", "'$(rm)'"),
         (b"\x1b[31m", r"$'\x1b[31m'"),
         (b"a\\b", r"'a\b'"),

@@ -19,6 +19,12 @@ pub fn escape(bytes: impl AsRef<[u8]>) -> String {
     text
 }
 
+/// Bytes as text that is kept: UTF-8 as it is, so that it can be used again, anything else [`escape`]d. It is not fit to be shown.
+pub fn kept(bytes: impl AsRef<[u8]>) -> String {
+    let bytes = bytes.as_ref();
+    std::str::from_utf8(bytes).map_or_else(|_| escape(bytes), str::to_owned)
+}
+
 /// A path or another system string as readable text. See [`escape`].
 pub fn shown(text: impl AsRef<OsStr>) -> String {
     escape(text.as_ref().as_bytes())
@@ -45,6 +51,7 @@ mod tests {
             escape(name),
             r"a\x0ab\x1b[31m \xe2\x80\xaetxt.\xe2\x80\x8bsh \u{e9}".replace(r"\u{e9}", "\u{e9}")
         );
+        assert_eq!((kept("a\nb"), kept(b"a\n\xff")), ("a\nb".to_owned(), r"a\x0a\xff".to_owned()));
         assert_eq!(escape(b"/\xff"), r"/\xff");
         assert_eq!(shown(OsStr::from_bytes(b"/\xff")), r"/\xff");
     }

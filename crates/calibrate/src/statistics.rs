@@ -34,11 +34,6 @@ impl SampleSummary {
         let (p10, p50, p90) = (at(0.1), (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0, at(0.9));
         Some(Self { count, mean, deviation: variance.sqrt(), least, most, p10, p50, p90 })
     }
-
-    /// The spread as a share of the median; 0 where that is 0.
-    pub fn relative_spread(&self) -> f64 {
-        if self.p50 > 0.0 { (self.p90 - self.p10) / self.p50 } else { 0.0 }
-    }
 }
 
 #[cfg(test)]
@@ -51,10 +46,7 @@ mod tests {
         assert_eq!((summary.count, summary.mean, summary.deviation), (8, 5.0, 2.0));
         assert_eq!((summary.least, summary.p50, summary.most), (2.0, 4.5, 9.0));
         let one = SampleSummary::of([3.0]).expect("there is a number");
-        assert_eq!(
-            (one.mean, one.deviation, one.p10, one.p90, one.relative_spread()),
-            (3.0, 0.0, 3.0, 3.0, 0.0)
-        );
+        assert_eq!((one.mean, one.deviation, one.p10, one.p90), (3.0, 0.0, 3.0, 3.0));
     }
 
     #[test]

@@ -14,17 +14,33 @@ impl FromStr for Seconds {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "a time is a number of seconds, or one with s, m, h or d behind it";
-        let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-        let unit = match &text[digits.len()..] {
-            "" | "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => DAY,
-            _ => return Err(WANTED),
-        };
-        let seconds = digits.parse::<u64>().map_err(|_| WANTED)?.checked_mul(unit);
-        seconds.filter(|seconds| *seconds <= DAY).map(Self).ok_or("a day is the longest")
+        let seconds = seconds(text)?;
+        if seconds <= DAY { Ok(Self(seconds)) } else { Err("a day is the longest") }
+    }
+}
+
+fn seconds(text: &str) -> Result<u64, &'static str> {
+    const WANTED: &str = "a time is a number of seconds, or one with s, m, h or d behind it";
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => DAY,
+        _ => return Err(WANTED),
+    };
+    digits.parse::<u64>().map_err(|_| WANTED)?.checked_mul(unit).ok_or(WANTED)
+}
+
+/// A number of seconds, as long as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Days(pub u64);
+
+impl FromStr for Days {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        seconds(text).map(Self)
     }
 }
 

@@ -4,6 +4,7 @@ use quell_base::{Launcher, RankId, batch_job, escape, mountinfo};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// The node's name; empty when it has none.
 pub(crate) fn name() -> String {
@@ -29,6 +30,50 @@ pub(crate) fn launcher() -> Option<Launcher> {
 /// This rank speaks and checks for its job; a process without a launcher does so for itself.
 pub(crate) fn is_first(launcher: Option<&Launcher>) -> bool {
     launcher.is_none_or(|launcher| launcher.rank == RankId(0))
+}
+
+/// The start of the launcher's process on this node that all ranks of a step descend from, by this node's clock. Wrappers and
+/// shells may stand between it and a rank. `None` where none of its ancestors is known.
+pub(crate) fn launcher_began() -> Option<SystemTime> {
+    let mut process = std::os::unix::process::parent_id();
+    for _ in 0..ANCESTORS_MAX {
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let (name, fields) = text.split_once('(')?.1.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        if LAUNCHER_PROCESSES.iter().any(|known| name.starts_with(known)) {
+            let since_boot = Duration::from_secs(
+                fields.nth(17)?.parse::<u64>().ok()? / rustix::param::clock_ticks_per_second(),
+            );
+            return Some(booted()? + since_boot);
+        }
+        process = parent;
+    }
+    None
+}
+
+/// Processes that start ranks: of Slurm, Open MPI, PRRTE, MPICH, PALS, Flux. A name is cut at 15 bytes.
+const LAUNCHER_PROCESSES: &[&str] = &[
+    "slurmstepd",
+    "orted",
+    "prted",
+    "prterun",
+    "mpirun",
+    "mpiexec",
+    "hydra_",
+    "pmi_proxy",
+    "palsd",
+    "flux-shell",
+];
+
+/// Processes between a rank and its launcher at most.
+const ANCESTORS_MAX: usize = 16;
+
+/// Source: `btime` in `proc_stat(5)`.
+fn booted() -> Option<SystemTime> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let seconds = text.lines().find_map(|line| line.strip_prefix("btime "))?.parse().ok()?;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 /// The type of the file system that holds `path`, as the table of mounts names it; empty if it cannot be told.

@@ -29,9 +29,5 @@ fn explain(error: std::io::Error, file: &Path) -> Failure {
         ErrorKind::IsADirectory => Some("name a file, such as `--html report.html`"),
         _ => None,
     };
-    let failure = Failure::new(error).context(format!("cannot write `{}`", file.display()));
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).context(format!("cannot write `{}`", file.display())).hints(hint)
 }

@@ -1,6 +1,7 @@
 //! Opening images and naming their changed originals, with the hints that each failure deserves.
 
 use crate::failure::Failure;
+use quell_base::shell::quoted_name;
 use quell_base::shown;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, OsError, SourceChange, View};
@@ -90,7 +91,7 @@ pub(crate) fn hint(error: &ImageError) -> &'static str {
 
 /// The command that mends an image whose originals have changed.
 pub(crate) fn mending(image: &Path) -> String {
-    format!("quell pack --refresh {}", quell_base::shell::quoted(image.as_os_str().as_encoded_bytes()))
+    format!("quell pack --refresh {}", quoted_name(image))
 }
 
 /// The first changes of the originals, a line each.

@@ -1,7 +1,7 @@
 //! Files that an earlier command could not remove because it was killed.
 
 use crate::printer::Printer;
-use quell_base::shell::quoted;
+use quell_base::shell::quoted_name;
 use std::path::PathBuf;
 
 /// Names them in one line, with the command that removes them. `what` they are of: a calibration, a replay.
@@ -9,8 +9,7 @@ pub(crate) fn name(what: &str, left: &[PathBuf], printer: &Printer) {
     if left.is_empty() {
         return;
     }
-    let words: Vec<String> =
-        left.iter().take(MOST).map(|path| quoted(path.as_os_str().as_encoded_bytes())).collect();
+    let words: Vec<String> = left.iter().take(MOST).map(quoted_name).collect();
     let further = match left.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(", and {more} more"),

@@ -8,6 +8,7 @@
 //! ```
 
 mod commands;
+pub mod completions;
 pub mod compression;
 pub mod duration;
 mod failure;
@@ -23,6 +24,7 @@ mod names;
 pub mod nodes;
 mod output;
 mod printer;
+mod roots;
 pub mod settings;
 mod signals;
 mod traces;
@@ -40,12 +42,15 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == quell_replay::ARGUMENT) {
         return quell_replay::process();
     }
+    if words.get(1).is_some_and(|word| word == launch::MAKER) {
+        return launch::maker(&words[2..]);
+    }
     if let Some(status) = commands::calibrate::worker(&words) {
         return status;
     }
     let parsed = match settings::parse(&words) {
         Ok(parsed) => parsed,
-        Err(error) => return explain(&error),
+        Err(error) => return ExitCode::from(failure::explain_usage(&error)),
     };
     let mut printer = Printer::new(&parsed.arguments);
     match parsed.judge(&printer).and_then(|()| dispatch(parsed, &mut printer)) {
@@ -62,7 +67,9 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Fix(flags) => commands::fix::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
+        Command::Run(flags) if flags.auto.auto => launch::by_itself(&flags, printer),
         Command::Run(flags) => launch::in_image(&flags, printer),
+        Command::Cache(flags) => commands::cache::run(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),
@@ -73,20 +80,9 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Synth(flags) => commands::synth::run(&flags, printer),
         Command::Replay(flags) => commands::replay::run(&flags, printer),
+        Command::Completions(flags) => commands::about::completions(&flags, printer),
+        Command::Help(flags) => Ok(commands::about::help(&flags)),
+        Command::Version(_) => commands::about::version(printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),
-    }
-}
-
-/// A line that could not be parsed: usage on the right stream, and the status that the command promises.
-fn explain(error: &clap::Error) -> ExitCode {
-    // A closed stream is the reader's choice, not an error of ours.
-    _ = error.print();
-    if !error.use_stderr() {
-        return ExitCode::SUCCESS;
-    }
-    let wraps = std::env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
-    match wraps.is_some_and(|word| word == "record" || word == "run") {
-        true => ExitCode::from(failure::OURS),
-        false => ExitCode::from(failure::ERROR),
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quell_analyse::Rules;
+use quell_analyse::LimitsInForce;
 use quell_analyse::findings::LIMITS;
 use std::str::FromStr;
 
@@ -18,11 +18,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits as the rules take them. Of one that is set twice the last counts.
-    pub(crate) fn rules(&self) -> Rules {
+    /// The limits in force. Of one that is set twice the last counts.
+    pub(crate) fn in_force(&self) -> LimitsInForce {
         let thresholds =
             self.threshold.iter().map(|setting| (setting.name.to_owned(), setting.value)).collect();
-        Rules { thresholds, osts: self.osts }
+        LimitsInForce { thresholds, osts: self.osts }
     }
 }
 

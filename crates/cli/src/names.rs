@@ -27,6 +27,17 @@ pub(crate) fn of_rank(trace: &Path, rank: Option<RankId>) -> PathBuf {
     }
 }
 
+/// The name of a trace with a number: `app-2.qtrace`.
+pub(crate) fn numbered(trace: &Path, number: u32) -> PathBuf {
+    let mut name = trace.file_stem().unwrap_or(OsStr::new("trace")).to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = trace.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    trace.with_file_name(name)
+}
+
 /// The image of a trace.
 pub(crate) fn image(trace: &Path) -> PathBuf {
     PathBuf::from(trace.file_name().unwrap_or(OsStr::new("quell"))).with_extension("qimg")
@@ -58,6 +69,8 @@ mod tests {
     fn ranks_have_names_of_their_own_beside_rank_0() {
         assert_eq!(of_rank(Path::new("d/app.qtrace"), Some(RankId(0))), Path::new("d/app.qtrace"));
         assert_eq!(of_rank(Path::new("d/app.qtrace"), Some(RankId(7))), Path::new("d/app.rank7.qtrace"));
+        assert_eq!(numbered(Path::new("d/app.qtrace"), 2), Path::new("d/app-2.qtrace"));
+        assert_eq!(numbered(Path::new("d/trace"), 3), Path::new("d/trace-3"));
         assert_eq!(image(Path::new("d/app.qtrace")), Path::new("app.qimg"));
     }
 }

@@ -32,10 +32,15 @@ impl FromStr for NodeList {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    let number = text.trim().parse().ok().filter(|number| (1..=MOST_NODES).contains(number));
-    number.ok_or_else(|| {
+    let parsed = text.trim().parse().ok().filter(|number| (1..=MOST_NODES).contains(number));
+    parsed.ok_or_else(|| {
         let shown = quell_base::escape(text.as_bytes());
-        format!("`{shown}` is no number of nodes, a whole number from 1 to {MOST_NODES}")
+        // As node lists of batch systems are written.
+        let meant = text.split_once('-').map(|(from, to)| (from.trim(), to.trim()));
+        match meant.filter(|(from, to)| number(from).is_ok() && number(to).is_ok()) {
+            Some((from, to)) => format!("`{shown}` is no number of nodes; a range is written `{from}..{to}`"),
+            None => format!("`{shown}` is no number of nodes, a whole number from 1 to {MOST_NODES}"),
+        }
     })
 }
 
@@ -73,6 +78,8 @@ mod tests {
             let error = text.parse::<NodeList>().expect_err(text);
             assert!(!error.contains('\u{1b}') && error.contains('`'), "{error}");
         }
+        let dashed = "1,2-512".parse::<NodeList>().unwrap_err();
+        assert_eq!(dashed, "`2-512` is no number of nodes; a range is written `2..512`");
         let many: Vec<_> = (1..=101).map(|number: u32| number.to_string()).collect();
         assert!(many.join(",").parse::<NodeList>().is_err());
     }

@@ -22,10 +22,10 @@ pub(crate) fn summarise(directories: &[PathBuf]) -> Result<Summary, Failure> {
 
 /// The header of a recording that begins now.
 pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header {
-    let escape = |word: &OsString| quell_base::shown(word);
+    let kept = |word: &OsString| quell_base::text::kept(word.as_encoded_bytes());
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
-        working_directory: escape(&working_directory),
+        working_directory: quell_base::shown(&working_directory),
         began: host::now(),
         host: host::name(),
         kernel: host::kernel(),
@@ -35,7 +35,7 @@ pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header
         ranks: launcher.and_then(|launcher| launcher.ranks),
         node: launcher.and_then(|launcher| launcher.node),
         job: launcher.and_then(|launcher| launcher.job.clone()),
-        ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(escape).collect())
+        ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(kept).collect())
     }
 }
 
@@ -104,9 +104,5 @@ pub(crate) fn explain(error: TraceError) -> Failure {
         }
         TraceError::Io { .. } => None,
     };
-    let failure = Failure::new(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).hints(hint)
 }

@@ -148,7 +148,7 @@ pub enum NodeUse {
 pub struct Attributes {
     /// The type of the node.
     pub kind: FileKind,
-    /// The twelve permission bits, with set-user-id, set-group-id and sticky.
+    /// The twelve permission bits, with set-user-ID, set-group-ID and sticky.
     pub permissions: u16,
     /// Owner.
     pub uid: u32,

@@ -67,12 +67,6 @@ impl OriginalDirectory {
         &self.path
     }
 
-    /// The directory's own attributes.
-    pub fn own_attributes(&self) -> Result<Attributes, OriginalError> {
-        let stat = rustix::fs::fstat(&self.fd).map_err(|errno| failure("stat", self.path.clone(), errno))?;
-        attributes(&stat).ok_or_else(|| failure("stat", self.path.clone(), Errno::INVAL))
-    }
-
     /// The names in it without `.` and `..`, sorted.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, OriginalError> {
         let failed = |errno| failure("list", self.path.clone(), errno);
@@ -95,7 +89,7 @@ impl OriginalDirectory {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let stat = rustix::fs::statat(&self.fd, name, flags);
         let stat = stat.map_err(|errno| failure("stat", self.join(name), errno))?;
-        attributes(&stat).ok_or_else(|| failure("stat", self.join(name), Errno::INVAL))
+        attributes_from(&stat).ok_or_else(|| failure("stat", self.join(name), Errno::INVAL))
     }
 
     /// The result of `lstat` for each of `names`, in their order, some at a time.
@@ -165,7 +159,7 @@ impl OriginalDirectory {
 /// The result of `lstat` for a whole path.
 pub fn attributes_of(path: &Path) -> Result<Attributes, OriginalError> {
     let stat = rustix::fs::lstat(path).map_err(|errno| failure("stat", path.to_path_buf(), errno))?;
-    attributes(&stat).ok_or_else(|| failure("stat", path.to_path_buf(), Errno::INVAL))
+    attributes_from(&stat).ok_or_else(|| failure("stat", path.to_path_buf(), Errno::INVAL))
 }
 
 /// Flags to open a directory as a place to look names up in.
@@ -199,11 +193,12 @@ fn whole(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Opti
     }
 }
 
+/// The attributes that `stat` shows; `None` for a type of file that Linux does not have.
 #[allow(
     clippy::useless_conversion,
     reason = "the number of links has 64 bits on some machines, 32 on others"
 )]
-fn attributes(stat: &Stat) -> Option<Attributes> {
+pub fn attributes_from(stat: &Stat) -> Option<Attributes> {
     Some(Attributes {
         kind: FileKind::from_mode(stat.st_mode)?,
         permissions: (stat.st_mode & 0o7777) as u16,

@@ -17,8 +17,8 @@ use quell_image::check::CheckFinding;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{
-    ExportError, ExportSelection, FoundNode, ImageWalk, LeftOutNode, LeftOutReason, MissingContent, erofs,
-    select, squashfs, tar,
+    ExportError, ExportSelection, FoundNode, ImageWalk, IsSecret, LeftOutNode, LeftOutReason, MissingContent,
+    erofs, select, squashfs, tar,
 };
 use quell_image::original::{OriginalDirectory, attributes_of};
 use quell_image::write::{Audience, write};
@@ -232,7 +232,7 @@ fn an_image_that_is_written_anew_has_the_same_bytes() {
     let file = scratch.path().join("image");
     write(&tree, &file, Audience::Owner, &mut |_| {}).unwrap();
     let image = opened(fs::read(&file).unwrap());
-    let rebuilt = erofs::rebuild(&image, &file).unwrap();
+    let rebuilt = erofs::rebuild(&image, &file, |_| false).unwrap();
     assert_eq!((rebuilt.left_out, rebuilt.filled), (vec![], (0, 0)));
     assert!(written(&rebuilt.tree) == fs::read(&file).unwrap());
     let copied = scratch.path().join("copy");
@@ -275,9 +275,9 @@ fn what_is_not_held_is_left_out_or_read_from_an_unchanged_original() {
     let left_out = select(&image, all(), MissingContent::Leave).unwrap();
     assert_eq!(left_out.left_out, left(LeftOutReason::NotHeld));
     assert_eq!(left_out.files(), (1, 4));
-    let full = select(&image, all(), MissingContent::Fill).unwrap();
+    let full = select(&image, all(), MissingContent::Fill(|_| false)).unwrap();
     assert_eq!((full.files(), full.left_out), ((2, 12), vec![]));
-    let rebuilt = erofs::rebuild(&image, &file).unwrap();
+    let rebuilt = erofs::rebuild(&image, &file, |_| false).unwrap();
     assert_eq!(rebuilt.filled, (1, 8));
     let fuller = opened(written(&rebuilt.tree));
     assert_eq!(
@@ -287,11 +287,21 @@ fn what_is_not_held_is_left_out_or_read_from_an_unchanged_original() {
         (2, 12)
     );
     assert_eq!(erofs::not_held(&fuller).unwrap(), []);
+    let is_secret: IsSecret = |path| path.ends_with(b"/not-held");
+    let filled = select(&image, all(), MissingContent::Fill(is_secret)).unwrap();
+    assert_eq!(filled.left_out, left(LeftOutReason::Secret));
+    assert_eq!(erofs::rebuild(&image, &file, is_secret).unwrap().left_out, left(LeftOutReason::Secret));
     fs::write(&missing, "something else").unwrap();
-    assert_eq!(select(&image, all(), MissingContent::Fill).unwrap().left_out, left(LeftOutReason::Changed));
+    assert_eq!(
+        select(&image, all(), MissingContent::Fill(|_| false)).unwrap().left_out,
+        left(LeftOutReason::Changed)
+    );
     fs::remove_file(&missing).unwrap();
-    assert_eq!(select(&image, all(), MissingContent::Fill).unwrap().left_out, left(LeftOutReason::Gone));
-    assert_eq!(erofs::rebuild(&image, &file).unwrap().left_out, left(LeftOutReason::Gone));
+    assert_eq!(
+        select(&image, all(), MissingContent::Fill(|_| false)).unwrap().left_out,
+        left(LeftOutReason::Gone)
+    );
+    assert_eq!(erofs::rebuild(&image, &file, |_| false).unwrap().left_out, left(LeftOutReason::Gone));
 }
 
 #[test]
@@ -347,7 +357,7 @@ fn forged_names_lead_nowhere() {
         let image = forged(b"entry-007", name);
         let start = FoundNode { path: b"/top".to_vec(), nid: support::at(&image, b"/top") };
         assert!(ImageWalk::new(&image, start.clone()).any(|found| found.is_err()), "{}", name.escape_ascii());
-        assert!(select(&image, vec![start], MissingContent::Fill).is_err());
+        assert!(select(&image, vec![start], MissingContent::Fill(|_| false)).is_err());
     }
 }
 
@@ -423,7 +433,7 @@ proptest! {
         let all = || vec![FoundNode { path: b"/".to_vec(), nid: image.root() }];
         let _listed = erofs::not_held(&image);
         let _found = find(&image, b"/top/link/x", LastLink::Follow);
-        let _rebuilt = erofs::rebuild(&image, Path::new("/none"));
+        let _rebuilt = erofs::rebuild(&image, Path::new("/none"), |_| false);
         if let Ok(selection) = select(&image, all(), MissingContent::Leave) {
             tar::stream(&selection, &mut |_| Ok(())).unwrap();
             let scratch = scratch();

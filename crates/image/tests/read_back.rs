@@ -391,7 +391,7 @@ fn opening_says_what_is_wrong() {
     assert!(matches!(open(&|bytes| bytes.clear()), Err(OpenError::TooShort { bytes: 0 })));
     assert!(matches!(open(&|bytes| bytes.truncate(4096)), Err(OpenError::Length { .. })));
     assert!(matches!(open(&|bytes| bytes[1024] = 0), Err(OpenError::NotErofs { .. })));
-    assert!(matches!(open(&|bytes| bytes[start + 8] = 3), Err(OpenError::Newer { found: 3, supported: 2 })));
+    assert!(matches!(open(&|bytes| bytes[start + 8] = 4), Err(OpenError::Newer { found: 4, supported: 3 })));
     assert!(matches!(open(&|bytes| bytes[start + len - 1] ^= 1), Err(OpenError::IndexChecksum { .. })));
     assert!(matches!(open(&|bytes| bytes[start] ^= 1), Err(OpenError::NotQuell)));
 }
@@ -412,12 +412,16 @@ fn the_format_is_pinned() {
     tree.hold_part(part, ContentSource::Bytes(content), &blocks(&[(1, 2), (9, 1)])).unwrap();
     tree.add(top, b"listed", plain(FileKind::Regular, 1 << 40)).unwrap();
     tree.add_symlink(top, b"link", plain(FileKind::Symlink, 0), b"held").unwrap();
+    let searched = tree.add(top, b"searched", directory()).unwrap();
+    tree.cover(searched, Coverage::Complete).unwrap();
+    tree.only_searched(searched).unwrap();
+    tree.absent(searched, b"sought").unwrap();
     tree.set_command(vec![b"true".to_vec()]);
     tree.add_root(b"/top", "the test said so", "lustre").unwrap();
     let bytes = written(&tree);
     let whole = blake3::hash(&bytes).to_hex().to_string();
     let identity = opened(bytes).index().identity().to_string();
-    assert_eq!((&identity[..16], &whole[..16]), ("e28cc0f83cb63fa5", "b136c99c9a383c3e"));
+    assert_eq!((&identity[..16], &whole[..16]), ("a0c61f117ed5e00b", "deb97ba9309e4cdf"));
 }
 
 /// Written by an earlier quell: a link, a held file, one that is not, absences.
@@ -427,6 +431,39 @@ fn an_image_of_version_1_is_read() {
     assert_eq!(image.index().version(), 1);
     let held = image.nodes().filter(|&nid| matches!(image.content(nid), Ok(FileContent::Held(_))));
     assert!(held.count() > 1);
+}
+
+/// Version 2 does not tell which directories were listed: all that are complete count.
+#[test]
+fn an_image_of_version_2_is_read() {
+    let image = opened(include_bytes!("fixtures/version-2.qimg").to_vec());
+    assert_eq!(image.index().version(), 2);
+    assert!(check(&image).is_clean());
+    let complete: Vec<_> =
+        image.nodes().filter(|&nid| image.coverage(nid) == Ok(Coverage::Complete)).collect();
+    assert!(!complete.is_empty());
+    assert!(complete.iter().all(|&nid| image.is_listing_learned(nid) == Ok(true)));
+    assert!(complete.iter().all(|&nid| image.absences(nid).unwrap().is_empty()));
+}
+
+#[test]
+fn a_complete_directory_tells_whether_it_was_listed_and_what_was_sought() {
+    let mut tree = ImageTree::new(directory()).unwrap();
+    let [listed, searched] = [&b"listed"[..], b"searched"].map(|name| {
+        let node = tree.add(tree.root(), name, directory()).unwrap();
+        tree.cover(node, Coverage::Complete).unwrap();
+        tree.absent(node, b"sought").unwrap();
+        node
+    });
+    assert_ne!(listed, searched);
+    tree.only_searched(searched).unwrap();
+    let image = opened(written(&tree));
+    for (path, learned) in [(&b"/listed"[..], true), (b"/searched", false)] {
+        let directory = at(&image, path);
+        assert_eq!(image.is_listing_learned(directory), Ok(learned));
+        assert_eq!(image.absences(directory).unwrap().contains(b"sought"), Some(true));
+        assert_eq!(image.lookup(directory, b"other"), Ok(Lookup::Absent));
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn write(
     }
     let begin = Begin { has_directory: directory.is_some(), has_mounts: !request.mounts.is_empty() };
     let Replayed { processes, exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
-    let header = writer.finish(Ending { exit, took, lost, notes }, ask)?;
+    let header = writer.finish(Ending { ended: None, exit, took, lost, notes }, ask)?;
     Ok(Imported { header, processes })
 }
 

@@ -265,7 +265,7 @@ impl Reading {
         }
         if is_start && self.facts.command.is_empty() {
             let program = call::program(call, scanned);
-            self.facts.command = program.arguments.iter().map(escape).collect();
+            self.facts.command = program.arguments.iter().map(quell_base::text::kept).collect();
         }
         let seen = decoded.seen.iter().find(|(place, _)| *place == Fd::WORKING_DIRECTORY);
         if let Some((_, directory)) = seen.filter(|(_, directory)| !directory.is_empty()) {

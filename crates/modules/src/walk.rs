@@ -53,14 +53,18 @@ fn access_of(directory: &OwnedFd) -> Result<Access, Errno> {
 /// The flags with which directories on the way to a place are opened.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens an absolute path, and tells the user as which it was reached.
+/// Links that are followed on the way to a place, as in the kernel's own walk.
+const MOST_LINKS: usize = 40;
+
+/// Opens a path, and tells the user as which it was reached.
 ///
 /// **Errors**: what the system says.
 pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, Reader), Errno> {
     let flags = flags | OFlags::CLOEXEC;
-    if !trust::is_root() || !path.is_absolute() {
+    if !trust::is_root() {
         return Ok((rustix::fs::open(path, flags, Mode::empty())?, None));
     }
+    let path = &std::path::absolute(path).map_err(|_| Errno::NOENT)?;
     let root = || rustix::fs::openat(CWD, c"/", STEP, Mode::empty());
     let mut stack: Vec<OwnedFd> = vec![root()?];
     let mut rest: VecDeque<OsString> = steps(path);
@@ -85,8 +89,11 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, Reader), Errn
             continue;
         }
         links += 1;
+        if links > MOST_LINKS {
+            return Err(Errno::LOOP);
+        }
         let reader = follower(&access_of(here)?, &stat);
-        if reader.is_some() || links > 40 {
+        if reader.is_some() {
             let left: PathBuf = std::iter::once(name).chain(rest).collect();
             let opened = read_as(reader, || rustix::fs::openat(here, &left, flags, Mode::empty()))?;
             return Ok((opened, reader));

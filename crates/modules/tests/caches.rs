@@ -4,7 +4,7 @@
 mod support;
 
 use quell_modules::ModulesError;
-use quell_modules::caches::modules::{self, Built, Extent};
+use quell_modules::caches::modules::{self, Built, Rebuild};
 use quell_modules::caches::{Barrier, Staleness, closed_above, lmod};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
@@ -41,8 +41,8 @@ impl Site {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn build(&self, extent: Extent) -> Built {
-        modules::build(&self.tool, &self.modulepath, None, extent, self.directory.path()).unwrap()
+    fn build(&self, rebuild: Rebuild) -> Built {
+        modules::build(&self.tool, &self.modulepath, None, rebuild, self.directory.path()).unwrap()
     }
 
     fn cache(&self) -> String {
@@ -79,11 +79,11 @@ fn privileged_a_cache_is_what_the_tool_alone_makes() {
         assert_eq!(answer.status, 0, "{}", String::from_utf8_lossy(&answer.stderr));
         let own = site.cache();
         assert_eq!(site.changes(), [], "{version}: a cache that the tool made");
-        let built = site.build(Extent::All);
+        let built = site.build(Rebuild::All);
         assert_eq!(commands(&site.cache()), commands(&own), "{version}");
         assert_eq!(site.changes(), []);
         assert_eq!(built.closed, [b"appg/1.0".to_vec()]);
-        assert_eq!(site.build(Extent::Changed).rebuilt, 0);
+        assert_eq!(site.build(Rebuild::Changed).rebuilt, 0);
     }
 }
 
@@ -91,7 +91,7 @@ fn privileged_a_cache_is_what_the_tool_alone_makes() {
 fn privileged_what_changed_is_named_and_built_anew() {
     let Some(site) = Site::new("5.7.0") else { return };
     assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     site.write("appa/1.0", "#%Module\nsetenv A changed\n");
     site.write("appb/9.0", "#%Module\n");
     site.write("new/1", "#%Module\n");
@@ -109,15 +109,15 @@ fn privileged_what_changed_is_named_and_built_anew() {
         ("new/1", Staleness::Added),
     ];
     assert_eq!(site.changes(), expected.map(|(path, what)| (path.to_owned(), what)));
-    let built = site.build(Extent::Changed);
+    let built = site.build(Rebuild::Changed);
     assert_eq!(built.rebuilt, 7);
     assert_eq!(site.changes(), []);
     let incremental = site.cache();
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     assert_eq!(incremental, site.cache());
     // The root's rc file may hide names anywhere.
     site.write(".modulerc", "#%Module\nmodule-alias z appa/1.0\n");
-    assert_eq!(site.build(Extent::Changed).rebuilt, 9);
+    assert_eq!(site.build(Rebuild::Changed).rebuilt, 9);
     assert_eq!(site.changes(), []);
     fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
     assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
@@ -153,7 +153,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     fs::set_permissions(&hidden, Permissions::from_mode(0o700)).unwrap();
     symlink(hidden.join("1.0"), site.path("appd/1.0")).unwrap();
 
-    let built = site.build(Extent::All);
+    let built = site.build(Rebuild::All);
     let closed: Vec<_> = built.closed.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     assert_eq!(closed, ["appa/1.0", "appb/1.0", "appc", "appd/1.0", "appg/1.0"]);
     assert!(!site.cache().contains("s3cret"), "{}", site.cache());
@@ -191,7 +191,7 @@ fn privileged_loads_during_a_rebuild_see_no_error() {
     for number in 0..20 {
         site.write(&format!("large/{number}"), &format!("#%Module\n{lines}"));
     }
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     let done = AtomicBool::new(false);
     let environment = environment(std::slice::from_ref(&site.modulepath));
     let load = || {
@@ -207,7 +207,7 @@ fn privileged_loads_during_a_rebuild_see_no_error() {
         let loaders = [scope.spawn(load), scope.spawn(load)];
         for round in 0..8 {
             site.write("appb/1.0", &format!("#%Module\nsetenv ROUND {round}\n"));
-            site.build(if round % 2 == 0 { Extent::All } else { Extent::Changed });
+            site.build(if round % 2 == 0 { Rebuild::All } else { Rebuild::Changed });
         }
         done.store(true, Ordering::Relaxed);
         loaders.into_iter().for_each(|loader| loader.join().unwrap());
@@ -221,11 +221,12 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
     let Some(site) = Site::new("5.7.0") else { return };
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let error =
-        modules::build(&site.tool, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
+        modules::build(&site.tool, &site.modulepath, None, Rebuild::All, site.directory.path()).unwrap_err();
     assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Modulepath, .. }), "{error}");
     assert!(error.to_string().contains("not every user can enter it"), "{error}");
     let Some(old) = tool(ToolKind::Modules, "5.2.0") else { return };
-    let error = modules::build(&old, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
+    let error =
+        modules::build(&old, &site.modulepath, None, Rebuild::All, site.directory.path()).unwrap_err();
     assert!(error.to_string().contains("Modules 5.2.0 makes none"), "{error}");
 }
 
@@ -300,7 +301,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     let open = site.directory.path().join("open").join(modules::NAME);
     let aside = site.directory.path().to_owned();
     let build = |site: &Site, target: &Path| {
-        modules::build(&site.tool, &site.modulepath, Some(target), Extent::All, &aside)
+        modules::build(&site.tool, &site.modulepath, Some(target), Rebuild::All, &aside)
     };
     build(&site, &open).unwrap();
     let restricted = restrict(&mut site);
@@ -311,7 +312,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     symlink(&restricted, &link).unwrap();
     let inside = link.join("caches").join(modules::NAME);
     for modulepath in [site.modulepath.clone(), link.join("modules")] {
-        let error = modules::build(&site.tool, &modulepath, Some(&open), Extent::All, &aside).unwrap_err();
+        let error = modules::build(&site.tool, &modulepath, Some(&open), Rebuild::All, &aside).unwrap_err();
         assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
         // An older cache outside of the directory shows the modulepath to every user.
         let checked = modules::check(&modulepath, Some(&open)).unwrap();
@@ -323,7 +324,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     assert!(restricted.join("caches").join(modules::NAME).is_file());
     assert_eq!(built.closed, [b"appg/1.0".to_vec()]);
     assert_eq!(modules::check(&site.modulepath, Some(&inside)).unwrap().changes, []);
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     assert_eq!(site.changes(), []);
 }
 
@@ -376,7 +377,7 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
         }
         let checked = modules::check(&empty, None).unwrap();
         assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Empty)), "{name}");
-        let error = modules::build(&site.tool, &empty, None, Extent::All, root).unwrap_err();
+        let error = modules::build(&site.tool, &empty, None, Rebuild::All, root).unwrap_err();
         assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Empty, .. }), "{error}");
     }
     // The smallest trees of which the tool records anything.
@@ -385,13 +386,13 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
         fs::create_dir_all(least.join("a")).unwrap();
         fs::write(least.join(file), "text\n").unwrap();
         assert_eq!(modules::check(&least, None).unwrap().barrier, None, "{file}");
-        modules::build(&site.tool, &least, None, Extent::All, root).unwrap();
+        modules::build(&site.tool, &least, None, Rebuild::All, root).unwrap();
         assert_eq!(modules::check(&least, None).unwrap().changes, [], "{file}");
     }
     let dangling = root.join("dangling");
     fs::create_dir_all(&dangling).unwrap();
     symlink("nothing", dangling.join("link")).unwrap();
-    let is_built = modules::build(&site.tool, &dangling, None, Extent::All, root).is_ok();
+    let is_built = modules::build(&site.tool, &dangling, None, Rebuild::All, root).is_ok();
     assert_eq!(modules::check(&dangling, None).unwrap().barrier.is_none(), is_built);
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let checked = modules::check(&site.modulepath, None).unwrap();
@@ -419,7 +420,7 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     fs::write(elsewhere.join("v"), "#%Module\nsetenv V $ModulesCurrentModulefile\n").unwrap();
     let aside = open_directory();
     let prepare =
-        || modules::prepare(&site.tool, &site.modulepath, None, Extent::Changed, aside.path()).unwrap();
+        || modules::prepare(&site.tool, &site.modulepath, None, Rebuild::Changed, aside.path()).unwrap();
     let prepared = prepare();
     let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
     assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
@@ -450,7 +451,7 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     fs::write(all.join("1.0"), "#%Module\nsetenv A b\n").unwrap();
     fs::create_dir(site.path("bio")).unwrap();
     symlink(all.join("1.0"), site.path("bio/1.0")).unwrap();
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     // One change at a time, so that no other change makes the name stale.
     let steps: [(&str, &dyn Fn(), Staleness); 3] = [
         ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), Staleness::Changed),
@@ -460,16 +461,16 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     for (name, change, what) in steps {
         change();
         assert_eq!(site.changes(), [(name.to_owned(), what)]);
-        assert!(site.build(Extent::Changed).is_new);
+        assert!(site.build(Rebuild::Changed).is_new);
         assert_eq!(site.changes(), []);
         let incremental = site.cache();
-        site.build(Extent::All);
+        site.build(Rebuild::All);
         assert_eq!(incremental, site.cache(), "{name}");
     }
     // No command of a cache depends on a directory's bits for its owner.
     fs::set_permissions(site.path("appa"), Permissions::from_mode(0o555)).unwrap();
     assert_eq!(site.changes(), [(String::new(), Staleness::Other)]);
-    assert!(site.build(Extent::Changed).rebuilt > 7);
+    assert!(site.build(Rebuild::Changed).rebuilt > 7);
     assert_eq!(site.changes(), []);
 }
 
@@ -494,7 +495,7 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
     let leaks = site.changes().into_iter().filter(|(_, what)| *what == Staleness::Closed);
     assert!(leaks.map(|(name, _)| name).any(|name| name == "appa/self/1.0"));
 
-    let built = site.build(Extent::All);
+    let built = site.build(Rebuild::All);
     assert!(!site.cache().contains("s3cret"), "{}", site.cache());
     assert!(site.cache().contains("limited-access-directory appa/self\n"), "{}", site.cache());
     assert!(
@@ -532,17 +533,17 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
 #[test]
 fn privileged_a_cache_that_users_cannot_read_is_put_right() {
     let Some(site) = Site::new("5.7.0") else { return };
-    site.build(Extent::All);
+    site.build(Rebuild::All);
     fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
     // The rest of an interrupted build.
     site.write(".modulecacheAbC123~", "half");
     site.write(".modulecache-of-mine~", "kept");
     assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
-    let built = site.build(Extent::Changed);
+    let built = site.build(Rebuild::Changed);
     assert_eq!((built.is_new, built.rebuilt), (true, 0));
     assert_eq!(site.changes(), []);
     assert!(!site.path(".modulecacheAbC123~").exists() && site.path(".modulecache-of-mine~").exists());
-    assert!(!site.build(Extent::Changed).is_new);
+    assert!(!site.build(Rebuild::Changed).is_new);
 }
 
 #[test]
@@ -550,7 +551,7 @@ fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
     let Some(site) = Site::new("5.7.0") else { return };
     let target = site.directory.path().join("caches/applications").join(modules::NAME);
     let aside = site.directory.path();
-    modules::build(&site.tool, &site.modulepath, Some(&target), Extent::Changed, aside).unwrap();
+    modules::build(&site.tool, &site.modulepath, Some(&target), Rebuild::Changed, aside).unwrap();
     assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap().changes, []);
     assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
     site.write("appa/9.0", "#%Module\n");

@@ -3,7 +3,7 @@
 
 mod support;
 
-use quell_modules::caches::modules::{self, Extent};
+use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::ToolKind;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +16,6 @@ fn privileged_a_cache_can_be_read_by_all_whatever_the_umask() {
     let size = ExampleSize { modulepaths: 1, names: 2, versions: 2, lines: 0 };
     let modulepath = &example::create(directory.path(), size).unwrap().modulepaths[0];
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let built = modules::build(&tool, modulepath, None, Extent::All, directory.path()).unwrap();
+    let built = modules::build(&tool, modulepath, None, Rebuild::All, directory.path()).unwrap();
     assert_eq!(built.cache.metadata().unwrap().permissions().mode() & 0o777, 0o644);
 }

@@ -21,6 +21,8 @@ pub enum SourceDifference {
     Unreadable,
     /// It is a file where a directory was, or the like.
     Kind,
+    /// It is there, and the recording did not find it.
+    Appeared,
     /// Its size.
     Size,
     /// The time of its last modification: of a directory, names came or went.
@@ -38,6 +40,7 @@ impl SourceDifference {
             Self::Gone => "gone",
             Self::Unreadable => "unreadable",
             Self::Kind => "kind",
+            Self::Appeared => "appeared",
             Self::Size => "size",
             Self::Modified => "modified",
             Self::Permissions => "permissions",
@@ -52,6 +55,7 @@ impl std::fmt::Display for SourceDifference {
             Self::Gone => "is gone",
             Self::Unreadable => "cannot be looked at",
             Self::Kind => "is something else",
+            Self::Appeared => "was absent and is there",
             Self::Size => "has another size",
             Self::Modified => "was modified",
             Self::Permissions => "has another owner, group or mode",

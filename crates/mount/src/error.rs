@@ -56,10 +56,10 @@ pub enum Step {
     Extract,
     /// Finding something in the image to extract.
     ExtractNothing,
-    /// Extracting it with no more files that have changed than may come from the originals.
+    /// Extracting it with no more names from the originals than are allowed, after files that it holds in part have changed.
     ExtractChanged {
-        /// The number of files that would.
-        files: u64,
+        /// The number of names that would be bound from the originals.
+        names: u64,
     },
     /// Extracting it so that nothing can be read of the files of which a complete image has no content.
     ExtractUnread {
@@ -72,6 +72,11 @@ pub enum Step {
         needed: u64,
         /// Bytes that it may take.
         allowed: u64,
+    },
+    /// Using an image whose sources have changed.
+    Stale {
+        /// The number of changes.
+        changes: u64,
     },
     /// Entering the namespace that the node's first rank made.
     Join,
@@ -96,6 +101,7 @@ impl Step {
             | Self::ExtractChanged { .. }
             | Self::ExtractUnread { .. }
             | Self::ExtractMemory { .. } => "extract the image",
+            Self::Stale { .. } => "use the image",
             Self::Join => "enter the namespace of this node",
         }
     }
@@ -143,10 +149,10 @@ impl fmt::Display for Unavailable {
         write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
         match self.step {
             Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
-            Step::ExtractChanged { files } => {
+            Step::ExtractChanged { names } => {
                 write!(
                     formatter,
-                    "{files} files that it holds in part have changed, at most {BINDS_MAX} may have"
+                    "files that it holds in part have changed: {names} names would come from the originals, at most {BINDS_MAX} may"
                 )
             }
             Step::ExtractUnread { files } => {
@@ -157,6 +163,9 @@ impl fmt::Display for Unavailable {
             }
             Step::ExtractMemory { needed, allowed } => {
                 write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
+            }
+            Step::Stale { changes } => {
+                write!(formatter, "{changes} of its sources changed since it was packed")
             }
             _ => OsError(self.errno).fmt(formatter),
         }?;
@@ -184,7 +193,9 @@ impl Unavailable {
             Step::ExtractUnread { .. } => {
                 Some("`quell pack --complete --add DIR` makes an image that holds all that lies below DIR")
             }
-            Step::ExtractChanged { .. } => Some("`quell pack --refresh IMG` makes the image anew"),
+            Step::ExtractChanged { .. } | Step::Stale { .. } => {
+                Some("`quell pack --refresh IMG` makes the image anew")
+            }
             _ => None,
         };
         own.or_else(|| self.then.as_ref().and_then(|then| then.packing()))

@@ -15,16 +15,19 @@
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
+mod background;
 mod budget;
 pub mod check;
 mod command;
+mod comparing;
 mod counters;
 mod difference;
 pub mod doctor;
+mod entering;
+mod errands;
 mod error;
 mod extract;
 mod fetcher;
-mod fuse;
 mod listener;
 mod loaded;
 mod local;
@@ -35,9 +38,12 @@ mod mount_points;
 mod namespace;
 mod own_root;
 pub mod pmi;
+mod published;
 mod rendezvous;
+mod request;
 mod run;
 mod server;
+mod staleness;
 pub mod stamp;
 pub mod stats;
 mod sys;
@@ -45,16 +51,20 @@ mod view;
 mod witness;
 mod wrapper;
 
+pub use background::go_to_background;
 pub use budget::Budget;
 pub use check::Checked;
 pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::Trust;
 pub use mode::Mode;
-pub use run::{Check, Checker, Learn, RunRequest, run, run_plain};
+pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
+pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;
 pub use view::{View, view, view_trusted};
+pub use wrapper::end_by_signal;
 
+use quell_fuse as fuse;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`. If a thread panicked while it held the lock, the data is as that thread left it. It is consistent,

@@ -18,6 +18,7 @@ use crate::error::{ImageError, OsError};
 use crate::fetcher::read_exact_at;
 use crate::local::is_local;
 use crate::memory::{Memory, Shared};
+use crate::staleness::Staleness;
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Trust {
     /// Images of the present user and of root that no other user can write to or replace.
     OwnerOrRoot,
     /// Images of any owner.
-    Anybody,
+    AnyOwner,
 }
 
 /// An image that is open, with its bytes.
@@ -35,6 +36,8 @@ pub(crate) struct LoadedImage {
     pub(crate) memory: Arc<Memory>,
     /// The owner of the file.
     pub(crate) owner: Uid,
+    /// The differences of the originals from it, if they were compared.
+    pub(crate) staleness: Arc<Staleness>,
 }
 
 impl LoadedImage {
@@ -51,7 +54,7 @@ impl LoadedImage {
         if image.index().roots().len() == 0 {
             return Err(ImageError::NoRoots);
         }
-        Ok(Self { image, memory, owner })
+        Ok(Self { image, memory, owner, staleness: Arc::default() })
     }
 }
 
@@ -64,7 +67,7 @@ pub(crate) struct Opening {
     pub(crate) file: OwnedFd,
     pub(crate) stat: Stat,
     /// True when another user than the caller and root can change it, or put another in its place.
-    pub(crate) is_anybodys: bool,
+    pub(crate) is_of_others: bool,
 }
 
 /// Opens the file of an image that may be trusted.
@@ -80,13 +83,13 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
     let own = verify_owner(&stat, Trust::OwnerOrRoot).and_then(|()| verify_way(&way));
-    let is_anybodys = own.is_err();
+    let is_of_others = own.is_err();
     if trust == Trust::OwnerOrRoot {
         own?;
     }
     match stat.st_size {
         0 => Err(OpenError::TooShort { bytes: 0 }.into()),
-        _ => Ok(Opening { file, stat, is_anybodys }),
+        _ => Ok(Opening { file, stat, is_of_others }),
     }
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> 
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(ImageError::NotAFile);
     }
-    if trust == Trust::Anybody {
+    if trust == Trust::AnyOwner {
         return Ok(());
     }
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {

@@ -17,6 +17,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::errands::Errands;
 use crate::error::{Step, Unavailable};
 
 /// From a rank to the server.
@@ -39,6 +40,8 @@ pub(crate) enum FromRank {
     Started {
         /// Since the rank began.
         seconds_to_exec: f64,
+        /// The errands for the end of the run.
+        errands: Errands,
     },
 }
 

@@ -19,19 +19,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use quell_base::mountinfo;
+use quell_fuse::namespace::IsolationStep;
+pub(crate) use quell_fuse::namespace::{Privilege, map_identity};
 use quell_image::Beyond;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-};
-use rustix::thread::UnshareFlags;
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
 use crate::error::{Step, Unavailable};
 use crate::mount_points::{at, magic, open_below, open_path};
 use crate::own_root;
 use crate::stats::RunMode;
-use crate::sys::process::unshare_namespaces;
 
 /// The directories that a namespace shows.
 #[derive(Debug, Clone)]
@@ -46,26 +44,6 @@ pub(crate) struct Layout {
     pub(crate) own_root: Option<PathBuf>,
     /// The source that mountinfo shows: the meeting place, by which a nested run recognises the mount.
     pub(crate) source: String,
-}
-
-/// The namespaces that are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Privilege {
-    /// CAP_SYS_ADMIN: a mount namespace is enough, and every user and group can be shown.
-    Administrator,
-    /// None: a user namespace that knows this user and group only.
-    User,
-}
-
-impl Privilege {
-    /// The privilege of this process, by its effective capabilities.
-    pub(crate) fn of_this_process() -> Self {
-        const CAP_SYS_ADMIN: u32 = 21;
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-        let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
-        if effective >> CAP_SYS_ADMIN & 1 == 1 { Self::Administrator } else { Self::User }
-    }
 }
 
 /// The namespaces by which ranks enter.
@@ -208,30 +186,14 @@ pub(crate) fn isolate_for(layout: &Layout, privilege: Privilege) -> Result<(), U
 
 /// Makes the namespaces, with the user's own identity in them, and lets no mount out.
 pub(crate) fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let flags = match privilege {
-        Privilege::Administrator => UnshareFlags::NEWNS,
-        Privilege::User => UnshareFlags::NEWNS | UnshareFlags::NEWUSER,
-    };
-    unshare_namespaces(flags).map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
-    if privilege == Privilege::User {
-        map_identity(uid, gid).map_err(|errno| Unavailable::new(Step::MapIdentity, errno))?;
-    }
-    // Slave: automounts and CVMFS repositories still arrive, nothing of ours leaves.
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|errno| Unavailable::new(Step::IsolateMounts, errno))
-}
-
-/// Writes the maps of a new user namespace: one user and one group, each to itself.
-pub(crate) fn map_identity(uid: u32, gid: u32) -> Result<(), Errno> {
-    write_setting("/proc/self/setgroups", "deny")?;
-    write_setting("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
-    write_setting("/proc/self/gid_map", &format!("{gid} {gid} 1"))
-}
-
-fn write_setting(path: &str, value: &str) -> Result<(), Errno> {
-    let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::io::write(&file, value.as_bytes()).map(|_bytes| ())
+    quell_fuse::namespace::isolate(privilege).map_err(|(step, errno)| {
+        let step = match step {
+            IsolationStep::MakeNamespace => Step::MakeNamespace,
+            IsolationStep::MapIdentity => Step::MapIdentity,
+            IsolationStep::IsolateMounts => Step::IsolateMounts,
+        };
+        Unavailable::new(step, errno)
+    })
 }
 
 /// Opens those of `paths` that exist, in their order.

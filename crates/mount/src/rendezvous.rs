@@ -24,6 +24,7 @@ use rustix::process::Pid;
 
 use crate::listener::{Owner, owner_of};
 use crate::mode::Mode;
+use crate::staleness::Staleness;
 
 /// The name of a meeting place: `quell-`, 16 hexadecimal digits for the image, `-`, 16 for everything else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,17 @@ impl MeetingPlace {
         }
         rest.update(common.job.as_bytes());
         Ok(Self(format!("quell-{}-{}", &image.finalize().to_hex()[..16], &rest.finalize().to_hex()[..16])))
+    }
+
+    /// The place of processes without a launcher that found the same changes of the image's sources.
+    pub(crate) fn of_those_who_found(self, staleness: &Staleness) -> Self {
+        match (staleness.is_nothing(), self.0.rsplit_once('-')) {
+            (false, Some((image, rest))) => {
+                let rest = blake3::hash(format!("{rest} {}", staleness.digest()).as_bytes()).to_hex();
+                Self(format!("{image}-{}", &rest[..16]))
+            }
+            _ => self,
+        }
     }
 
     /// The part of the name that only depends on the image.

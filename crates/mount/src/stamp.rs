@@ -73,7 +73,8 @@ pub fn may_count(image: &Path) -> bool {
     WalkedPath::walk(&path_of(image)).is_ok_and(|way| is_private(&way))
 }
 
-fn is_private(way: &WalkedPath) -> bool {
+/// Tells whether no other user can make or change names in the directory of a file.
+pub(crate) fn is_private(way: &WalkedPath) -> bool {
     let last = rustix::fs::fstat(&way.directory);
     let closed = last.is_ok_and(|stat| stat.st_mode & 0o022 == 0);
     closed

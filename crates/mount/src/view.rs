@@ -45,7 +45,7 @@ impl AsRef<[u8]> for View {
 /// for a compressed image that takes more than half of the memory that is left, [`ImageError::Inflated`] for a small file of
 /// others that takes very much.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
-    view_trusted(path, Trust::Anybody)
+    view_trusted(path, Trust::AnyOwner)
 }
 
 /// The same for an image that something is to be made of.
@@ -53,12 +53,12 @@ pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
 /// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
 pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    let Opening { file, stat, is_anybodys } = opened(path, trust)?;
+    let Opening { file, stat, is_of_others } = opened(path, trust)?;
     let file_bytes = stat.st_size.cast_unsigned();
     let bytes = match frames_of(&file, file_bytes)? {
         Some(frames) => {
             let bytes = frames.length();
-            if is_anybodys && bytes > UNASKED.max(file_bytes.saturating_mul(MOST_TIMES)) {
+            if is_of_others && bytes > UNASKED.max(file_bytes.saturating_mul(MOST_TIMES)) {
                 return Err(ImageError::Inflated { file_bytes, bytes });
             }
             let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;

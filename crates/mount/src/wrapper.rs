@@ -71,6 +71,11 @@ fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
     }
 }
 
+/// Ends this process by `signal`, so that a parent sees the end of the command that it stood for.
+pub fn end_by_signal(signal: i32) -> ! {
+    wrapper::end_by(signal)
+}
+
 /// Watches the command: returns its end, if that has come. This process stops when the command stops.
 fn watch(command: Pid) -> Option<WaitStatus> {
     loop {

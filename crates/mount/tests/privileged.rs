@@ -9,6 +9,8 @@ mod cases;
 mod hunter;
 #[path = "../../../tests/place.rs"]
 mod place;
+#[path = "../../../tests/processes.rs"]
+mod processes;
 mod scene;
 mod support;
 mod tool;

@@ -76,8 +76,6 @@ pub enum NothingToPack {
     #[error("the recording wrote to every directory on a network file system that it looked at")]
     Changed,
     /// Nothing below the given roots was looked at, or all of it was written to, or holds the image.
-    #[error(
-        "the recording looked at nothing below the given roots that stays unchanged; image and recording must lie elsewhere"
-    )]
+    #[error("the recording looked at nothing below the given roots that stays unchanged")]
     Given,
 }

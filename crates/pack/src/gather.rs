@@ -9,7 +9,7 @@ use std::path::Path;
 use quell_image::original::{OriginalDirectory, OriginalError, attributes_of};
 use quell_image::path::{components, is_within, join, split};
 use quell_image::write::Audience;
-use quell_image::{Attributes, Coverage, FileKind, ImageTree, Timestamp, TreeNodeId};
+use quell_image::{Attributes, Beyond, Coverage, FileKind, ImageTree, Timestamp, TreeNodeId};
 
 use crate::error::PackError;
 use crate::hold::{FileToHold, hold_files, part_to_hold};
@@ -22,6 +22,10 @@ use crate::secrets::{HEAD, suspicion};
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
 pub(crate) const PARTIAL_ABOVE: usize = 20_000;
+
+/// A directory that the recordings only searched is packed in part if it has more than so many entries for each name that they
+/// asked for: one look for `~/.condarc` does not make a home directory part of an image.
+const ENTRIES_FOR_A_NAME: usize = 8;
 
 /// The permission of others to read a file or list a directory.
 const READ: u16 = 0o4;
@@ -48,7 +52,7 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(
     recorded: &PathTree,
     choices: &[RootChoice],
-    (audience, hold): (Audience, Hold),
+    (audience, hold, beyond): (Audience, Hold, Beyond),
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Gathered, PackError> {
     let gathered = Gathered {
@@ -59,8 +63,16 @@ pub(crate) fn gather(
         disturbed: Vec::new(),
         link_targets: Vec::new(),
     };
-    let mut gatherer =
-        Gatherer { gathered, audience, hold, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
+    let mut gatherer = Gatherer {
+        gathered,
+        audience,
+        hold,
+        beyond,
+        live: &[],
+        linked: HashMap::new(),
+        held: Vec::new(),
+        progress,
+    };
     for choice in choices {
         gatherer.live = &choice.live;
         gatherer.root(recorded, choice)?;
@@ -72,6 +84,7 @@ struct Gatherer<'a> {
     gathered: Gathered,
     audience: Audience,
     hold: Hold,
+    beyond: Beyond,
     /// Live directories of the root that is being read, sorted.
     live: &'a [(Vec<u8>, String)],
     /// Nodes with several names, by device and inode.
@@ -124,9 +137,15 @@ impl Gatherer<'_> {
     /// Takes the entries of a directory: all of them, or the requested ones if the recordings only passed through, if it is
     /// too large, or if it may not be listed.
     fn list(&mut self, place: &OpenedDirectory<'_>, seen: &PathTree) -> Result<(), PackError> {
-        match self.components(place) {
-            Ok(_) if seen.is_passage() => self.partial(place, seen)?,
-            Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
+        let most = match seen.seen.entered {
+            true => PARTIAL_ABOVE,
+            // A run without originals could not be told what else is there.
+            false if self.beyond == Beyond::Nothing => PARTIAL_ABOVE,
+            false if seen.is_passage() => 0,
+            false => PARTIAL_ABOVE.min(ENTRIES_FOR_A_NAME * seen.count_names()),
+        };
+        match if most == 0 { Ok(None) } else { self.components(place).map(Some) } {
+            Ok(Some(names)) if names.len() <= most => self.complete(place, seen, &names)?,
             Ok(_) => self.partial(place, seen)?,
             Err(error) if error.is_forbidden() => self.partial(place, seen)?,
             Err(error) => return Err(error.into()),
@@ -164,6 +183,14 @@ impl Gatherer<'_> {
                 Err(error) if error.is_absence() => {}
                 Err(error) if error.is_forbidden() => return self.uncover(place),
                 Err(error) => return Err(error.into()),
+            }
+        }
+        if !seen.seen.entered {
+            self.gathered.tree.only_searched(place.node)?;
+        }
+        for (name, _) in seen.children.iter().filter(|(_, child)| child.seen.missed) {
+            if self.gathered.tree.child(place.node, name).is_none() {
+                self.gathered.tree.absent(place.node, name)?;
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::outcome::{ChosenDirectory, PackProgress, Packed};
 use crate::path_tree::PathTree;
 use crate::requests::RecordedRequests;
 use crate::roots::{self, RootChoice, RootScope};
+use crate::secrets::is_suspicion;
 use crate::{added, outside};
 
 /// Everything that decides an image besides the recorded paths.
@@ -37,39 +38,28 @@ impl PackJob<'_> {
     /// Packs the paths that were requested. Calls `inspect` with the roots and their content before the image is written.
     pub(crate) fn run(
         self,
-        mut recorded: PathTree,
+        recorded: PathTree,
         inspect: &mut Inspect<'_>,
         progress: &mut dyn FnMut(PackProgress),
     ) -> Result<Packed, PackError> {
         let Self { scope, command, directory, beyond, added, target, audience, form, hold } = self;
-        keep_directory_of(&mut recorded, target, "the image is written to it");
         // A refresh repeats the findings from here on, so they are not stored.
         let mut settled = recorded.clone();
         keep_vanished_directories(&mut settled);
         // A run without originals could not get the rest of a file.
         let hold = if beyond == Beyond::Nothing { Hold::Whole } else { hold };
-        let (choices, mut gathered) = settle(&mut settled, scope, (audience, hold), progress)?;
+        let (choices, mut gathered) = settle(&mut settled, scope, (audience, hold, beyond), progress)?;
         added::verify(&added, &choices)?;
         gathered.tree.set_command(command);
         gathered.tree.set_directory(&directory);
         gathered.tree.set_beyond(beyond);
         let asked = RecordedRequests::of(&recorded, &choices, &gathered.tree, audience, hold);
-        let file_bytes = gathered.tree.held_files_bytes();
-        let totals = gathered.tree.totals();
+        let counted = CountedTree::of(&gathered.tree);
         gathered.tree.set_requests(asked.encode())?;
         inspect(&choices, &gathered.tree)?;
         let mut report_writing = |done| progress(PackProgress::Writing(done));
         let written = write::write_as(form, &gathered.tree, target, audience, &mut report_writing)?;
-        Ok(Packed { file_bytes, ..report(&settled, choices, gathered, totals, written) })
-    }
-}
-
-/// Keeps the original of a directory that quell itself writes to: an image in it would be stale at once.
-pub(crate) fn keep_directory_of(recorded: &mut PathTree, file: &Path, reason: &str) {
-    // A relative path may have no parent but the working directory; one that does not exist fails later.
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(parent) = parent.canonicalize() {
-        recorded.live_itself(parent.as_os_str().as_bytes(), reason);
+        Ok(report(&settled, choices, gathered, counted, written))
     }
 }
 
@@ -98,7 +88,7 @@ pub(crate) fn is_directory(path: &[u8]) -> bool {
 fn settle(
     recorded: &mut PathTree,
     scope: RootScope<'_>,
-    (audience, hold): (Audience, Hold),
+    wanted: (Audience, Hold, Beyond),
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<(Vec<RootChoice>, Gathered), PackError> {
     loop {
@@ -106,7 +96,7 @@ fn settle(
         if choices.is_empty() {
             return Err(PackError::Nothing { why: nothing(recorded, scope) });
         }
-        let gathered = gather(recorded, &choices, (audience, hold), progress)?;
+        let gathered = gather(recorded, &choices, wanted, progress)?;
         let further: Vec<_> = unseen(recorded, &choices, &gathered.link_targets).cloned().collect();
         if gathered.disturbed.is_empty() && further.is_empty() {
             return Ok((choices, gathered));
@@ -130,11 +120,24 @@ fn nothing(recorded: &PathTree, scope: RootScope<'_>) -> NothingToPack {
     }
 }
 
+/// Counts of what was gathered, without the notes that the image keeps for itself.
+struct CountedTree {
+    totals: ImageTotals,
+    names: u64,
+    file_bytes: u64,
+}
+
+impl CountedTree {
+    fn of(tree: &ImageTree) -> Self {
+        Self { totals: tree.totals(), names: tree.names_total(), file_bytes: tree.held_files_bytes() }
+    }
+}
+
 fn report(
     recorded: &PathTree,
     choices: Vec<RootChoice>,
     gathered: Gathered,
-    totals: ImageTotals,
+    counted: CountedTree,
     written: WrittenImage,
 ) -> Packed {
     let outside = outside::outside(recorded, &choices);
@@ -142,13 +145,16 @@ fn report(
     let live = choices.iter().flat_map(|choice| &choice.live);
     let live = live.map(|(path, reason)| chosen(path.clone(), reason.clone(), String::new())).collect();
     let roots = choices.into_iter().map(|choice| chosen(choice.path, choice.reason, choice.file_system));
+    let (secrets, left_out) = gathered.left_out.into_iter().partition(|left| is_suspicion(left.reason));
     Packed {
         roots: roots.collect(),
         live,
-        left_out: gathered.left_out,
+        left_out,
+        secrets,
         outside,
-        totals,
-        file_bytes: totals.content_bytes,
+        totals: counted.totals,
+        names: counted.names,
+        file_bytes: counted.file_bytes,
         agreement: None,
         directories: gathered.directories,
         absences: gathered.absences,

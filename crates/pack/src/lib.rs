@@ -34,7 +34,7 @@ use std::path::Path;
 use quell_image::ImageTree;
 use quell_trace::Trace;
 
-use crate::job::{PackJob, keep_directory_of};
+use crate::job::PackJob;
 use crate::roots::{RootChoice, RootScope};
 
 pub use crate::agreement::{Agreement, Disagreement};
@@ -44,6 +44,7 @@ pub use crate::options::{Hold, PackOptions};
 pub use crate::outcome::{ChosenDirectory, LeftOutPath, PackProgress, Packed};
 pub use crate::outside::OutsideOperations;
 pub use crate::refresh::{RefreshOptions, Refreshed, refresh};
+pub use crate::secrets::looks_like_secret;
 
 /// Packs what `trace` looked at into an image at `target`.
 ///
@@ -55,9 +56,6 @@ pub fn pack(
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Packed, PackError> {
     let mut recorded = observe::observe(trace)?;
-    for recording in &trace.recordings {
-        keep_directory_of(&mut recorded, &recording.directory, "a recording is kept in it");
-    }
     let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
     let scope = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
     let command = trace.recordings.first().map(|first| first.header.command.clone()).unwrap_or_default();

@@ -27,12 +27,16 @@ pub struct Packed {
     pub roots: Vec<ChosenDirectory>,
     /// Directories below the roots that stay the original. Shape: sorted by path.
     pub live: Vec<ChosenDirectory>,
-    /// Files and directories that were asked for and are not held. Shape: sorted by path.
+    /// Files and directories that were asked for and are not held, but for secrets. Shape: sorted by path.
     pub left_out: Vec<LeftOutPath>,
+    /// Files that look like secrets and are not held. Shape: sorted by path.
+    pub secrets: Vec<LeftOutPath>,
     /// Operations outside the roots. Shape: most operations first.
     pub outside: Vec<OutsideOperations>,
     /// Files held, nodes, bytes of content.
     pub totals: ImageTotals,
+    /// Paths in the image: entries of directories, and `/`.
+    pub names: u64,
     /// Bytes of the files held, of some of which the image has only a part.
     pub file_bytes: u64,
     /// Comparison of the recordings; `None` for a single one, and for a refresh.

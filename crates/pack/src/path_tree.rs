@@ -152,11 +152,15 @@ impl PathTree {
         own + self.unlisted + self.children.values().map(Self::count_asked).sum::<u64>()
     }
 
-    /// Tells whether the recordings only passed through this directory on the way to directories below it. Then
-    /// changes by others in it do not matter to the program.
+    /// Tells whether the recordings found nothing in this directory but directories that they went on through. Names that they
+    /// looked for in vain on the way, such as `node_modules` in each parent, do not count: each is a fact of its own.
     pub(crate) fn is_passage(&self) -> bool {
-        let passed = |child: &Self| !child.is_used() || child.is_used_below();
-        !self.seen.entered && self.children.values().all(|child| !child.seen.missed && passed(child))
+        !self.seen.entered && self.children.values().all(|child| !child.seen.touched || child.is_used_below())
+    }
+
+    /// Number of names in this directory that a call asked for.
+    pub(crate) fn count_names(&self) -> usize {
+        self.children.values().filter(|child| child.is_used()).count()
     }
 
     /// The node at `path`, made if there is none.

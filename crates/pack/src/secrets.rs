@@ -2,6 +2,11 @@
 //!
 //! A program's own modules are not meant: `token.py` and `credentials.py` are code.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use quell_image::original::OriginalDirectory;
 use quell_image::path::{components, split};
 
 /// The reason to leave the content of `path` out of an image, judged by its name; `head` reads the first bytes of
@@ -11,25 +16,49 @@ pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&
     let name = name.to_ascii_lowercase();
     let way: Vec<_> = components(directory).collect();
     if DIRECTORIES.iter().any(|part| way.windows(part.len()).any(|window| window == *part)) {
-        return Some("it lies in a directory of keys or credentials");
+        return Some(IN_DIRECTORY_OF_KEYS);
     }
     if NAMES.contains(&&name[..]) {
-        return Some("its name is that of credentials");
+        return Some(NAMED_AS_CREDENTIALS);
     }
     let is_key = name.starts_with(b"id_") && !name.ends_with(b".pub") && !name.contains(&b'.');
     if is_key || name.starts_with(b"x509up_") {
-        return Some("its name is that of a private key");
+        return Some(NAMED_AS_KEY);
     }
     if name.starts_with(b"krb5cc_") {
-        return Some("its name is that of Kerberos tickets");
+        return Some(NAMED_AS_TICKETS);
     }
     if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-        return Some("its name is that of a token or key store");
+        return Some(NAMED_AS_STORE);
     }
     let may_hold_key = [&b".pem"[..], b".key"].iter().any(|ending| name.ends_with(ending));
     let holds_key = may_hold_key && head().windows(MARK.len()).any(|window| window == MARK);
-    holds_key.then_some("it holds a private key")
+    holds_key.then_some(HOLDS_KEY)
 }
+
+/// Tells whether a file was left out because of [`suspicion`], by the reason that was given.
+pub(crate) fn is_suspicion(reason: &str) -> bool {
+    [IN_DIRECTORY_OF_KEYS, NAMED_AS_CREDENTIALS, NAMED_AS_KEY, NAMED_AS_TICKETS, NAMED_AS_STORE, HOLDS_KEY]
+        .contains(&reason)
+}
+
+/// Tells whether the file at `path` looks like a secret, which [`crate::pack`] leaves out of images.
+pub fn looks_like_secret(path: &[u8]) -> bool {
+    let (directory, name) = split(path);
+    let head = || {
+        let directory = OriginalDirectory::open(Path::new(OsStr::from_bytes(directory)));
+        // A file that cannot be read is not exported either.
+        directory.map(|directory| directory.head(name, HEAD)).unwrap_or_default()
+    };
+    suspicion(path, head).is_some()
+}
+
+const IN_DIRECTORY_OF_KEYS: &str = "it lies in a directory of keys or credentials";
+const NAMED_AS_CREDENTIALS: &str = "its name is that of credentials";
+const NAMED_AS_KEY: &str = "its name is that of a private key";
+const NAMED_AS_TICKETS: &str = "its name is that of Kerberos tickets";
+const NAMED_AS_STORE: &str = "its name is that of a token or key store";
+const HOLDS_KEY: &str = "it holds a private key";
 
 /// Bytes at the start of a file that are searched for a key. A certificate bundle is longer, but a key is not
 /// hidden behind one.
@@ -100,7 +129,8 @@ mod tests {
             "/h/u/.config/gcloud/x",
             "/h/u/.condor/tokens.d/site",
         ] {
-            assert!(suspicion(path.as_bytes(), plain).is_some(), "{path}");
+            let reason = suspicion(path.as_bytes(), plain);
+            assert!(reason.is_some_and(is_suspicion), "{path}");
         }
         for path in [
             "/l/token.py",
@@ -119,7 +149,7 @@ mod tests {
     #[test]
     fn keys_are_found_by_content() {
         let key = || b"-----BEGIN RSA PRIVATE KEY-----\nMII".to_vec();
-        assert!(suspicion(b"/l/server.pem", key).is_some());
+        assert!(suspicion(b"/l/server.pem", key).is_some_and(is_suspicion));
         assert!(suspicion(b"/l/server.key", key).is_some());
         assert_eq!(suspicion(b"/l/server.txt", key), None);
     }

@@ -12,8 +12,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use quell_image::write::Audience;
 use quell_image::{Coverage, FileContent, Lookup, NodeUse};
-use quell_pack::{NothingToPack, PackError, PackOptions, pack};
-use quell_trace::flags::O_PATH;
+use quell_pack::{LeftOutPath, NothingToPack, PackError, PackOptions, looks_like_secret, pack};
+use quell_trace::flags::{O_DIRECTORY, O_PATH};
 use quell_trace::{Call, Errno, Event, Fd, Outcome, Trace};
 use session::{O_CREATE_TO_WRITE, Session};
 use support::{at, child};
@@ -298,15 +298,18 @@ fn secrets_and_private_files_are_left_out_and_named() {
     let options = PackOptions { audience: Audience::Everyone, ..PackOptions::default() };
     let (rest, packed) = session.pack_with(&options);
     let packed = packed.unwrap();
-    let left_out: Vec<_> = packed.left_out.iter().map(|left| (left.path.clone(), left.reason)).collect();
+    let rows = |list: &[LeftOutPath]| -> Vec<_> {
+        list.iter().map(|left| (left.path.clone(), left.reason)).collect()
+    };
     assert_eq!(
-        left_out,
+        rows(&packed.secrets),
         [
             (rest.path("env/.ssh/config"), "it lies in a directory of keys or credentials"),
             (rest.path("env/key.pem"), "it holds a private key"),
-            (rest.path("env/private"), "other users may not read it"),
         ]
     );
+    assert_eq!(rows(&packed.left_out), [(rest.path("env/private"), "other users may not read it")]);
+    assert!(looks_like_secret(&rest.path("env/key.pem")) && !looks_like_secret(&rest.path("env/a")));
     assert_eq!(packed.totals.held_files, 1);
     let image = rest.open();
     assert_eq!(image.content(at(&image, &rest.path("env/key.pem"))), Ok(FileContent::Original));
@@ -377,7 +380,7 @@ fn directories_that_may_not_be_listed_are_passed_through() {
 }
 
 #[test]
-fn the_directory_of_the_image_stays_the_original() {
+fn the_image_may_lie_beside_what_it_holds() {
     let mut session = Session::new("lustre");
     session.file("env/a", b"content");
     session.file("app/main.py", b"content");
@@ -387,8 +390,42 @@ fn the_directory_of_the_image_stays_the_original() {
     let options = PackOptions::default();
     let (rest, packed) = session.pack_to(target, &options);
     let packed = packed.unwrap();
-    assert_eq!(packed.roots.iter().map(|root| root.path.clone()).collect::<Vec<_>>(), [rest.path("env")]);
-    rest.open();
+    let top = rest.top.as_os_str().as_bytes();
+    assert_eq!(packed.roots.iter().map(|root| &root.path[..]).collect::<Vec<_>>(), [top]);
+    assert!(packed.live.is_empty());
+    let image = rest.open();
+    assert_eq!(image.content(at(&image, &rest.path("app/main.py"))), Ok(FileContent::Held(b"content")));
+}
+
+#[test]
+fn looks_on_the_way_cover_no_directory_and_say_what_is_absent() {
+    let mut session = Session::new("lustre");
+    for number in 0..50 {
+        session.file(&format!("home/note-{number}"), b"of the user");
+    }
+    for path in ["home/.profile", "home/app/main.js", "home/app/node_modules/x/index.js"] {
+        session.file(path, b"content");
+    }
+    for absent in ["home/.condarc", "node_modules", "home/node_modules", "home/app/.env"] {
+        session.miss(absent);
+    }
+    for read in ["home/.profile", "home/app/main.js", "home/app/node_modules/x/index.js"] {
+        session.read(read);
+    }
+    session.open("home/app/node_modules/x", O_DIRECTORY);
+    let (rest, packed) = session.pack();
+    assert_eq!(packed.absences, 4);
+    let image = rest.open();
+    let [top, home, app, modules] =
+        ["", "home", "home/app", "home/app/node_modules/x"].map(|path| at(&image, &rest.path(path)));
+    for (directory, absent) in [(top, "node_modules"), (home, ".condarc"), (home, "node_modules")] {
+        assert_eq!(image.coverage(directory), Ok(Coverage::Partial));
+        assert_eq!(image.lookup(directory, absent.as_bytes()), Ok(Lookup::Absent));
+    }
+    assert_eq!(image.lookup(home, b"note-7"), Ok(Lookup::Unknown));
+    assert_eq!((image.coverage(app), image.is_listing_learned(app)), (Ok(Coverage::Complete), Ok(false)));
+    assert_eq!(image.absences(app).unwrap().name(0), Some(&b".env"[..]));
+    assert_eq!(image.is_listing_learned(modules), Ok(true));
 }
 
 #[test]

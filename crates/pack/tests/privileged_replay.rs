@@ -10,7 +10,7 @@ use std::path::Path;
 use quell_image::write::Audience;
 use quell_image::{FileContent, Image, Lookup};
 use quell_pack::{PackOptions, pack};
-use quell_record::Recording;
+use quell_record::{EngineChoice, Recording, Scope};
 use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
 
@@ -29,8 +29,10 @@ fn privileged_an_image_answers_as_the_originals_did() {
     let command = ["/usr/bin/python3", "-B", "-c", "import json, email.message, xml.dom.minidom"];
     let command: Vec<OsString> = command.map(OsString::from).to_vec();
     let environment = std::env::vars_os().collect();
-    let recording = Recording { header: header(&command), command, environment, directory: trace.clone() };
-    if let Err(error) = quell_record::record(&recording) {
+    let (header, directory, scope) = (header(&command), trace.clone(), Scope::Run);
+    let (engine, roots) = (EngineChoice::Ptrace, Vec::new());
+    let recording = Recording { header, command, environment, directory, scope, engine, roots };
+    if let Err(error) = quell_record::record(&recording, &mut ()) {
         println!("skipped, because nothing can be recorded here: {error}");
         return;
     }

@@ -89,6 +89,7 @@ fn same_both_ways(audience: Audience, happen: impl FnOnce(&Path)) -> Vec<(Altera
     same(&again, &anew);
     assert_eq!(fs::metadata(&again).unwrap().permissions(), fs::metadata(&anew).unwrap().permissions());
     assert_eq!(refreshed.packed.left_out, expected.left_out);
+    assert_eq!(refreshed.packed.secrets, expected.secrets);
     opened(fs::read(&again).unwrap());
     // Once more, from what came of it: nothing is lost on the way.
     let third = done.scratch.path().join("third");

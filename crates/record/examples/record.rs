@@ -1,18 +1,28 @@
-//! Records a command: `record DIRECTORY COMMAND [ARGUMENT...]`. For benches and tests of this crate alone; users have
+//! Records a command: `record DIRECTORY COMMAND [ARGUMENT...]`, or its start with `record --start=SECONDS DIRECTORY ...`,
+//! where the start is over after so many quiet seconds. For benches and tests of this crate alone; users have
 //! `quell record`.
 
-use quell_record::{ENGINE, Recording};
+use quell_record::{ENGINE, EngineChoice, Recording, Scope, StartLimits};
 use quell_trace::Header;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    let directory = arguments.next().unwrap_or_default();
+    let mut directory = arguments.next().unwrap_or_default();
+    let mut scope = Scope::Run;
+    if let Some(quiet) = directory.to_str().and_then(|word| word.strip_prefix("--start=")) {
+        let quiet = Duration::from_secs_f64(quiet.parse().unwrap_or_default());
+        scope = Scope::Start(StartLimits { quiet, ..StartLimits::default() });
+        directory = arguments.next().unwrap_or_default();
+    }
     let command: Vec<OsString> = arguments.collect();
     let header = header(&command);
     let environment = std::env::vars_os().collect();
-    match quell_record::record(&Recording { command, environment, directory: directory.into(), header }) {
+    let (engine, roots, directory) = (EngineChoice::Ptrace, Vec::new(), directory.into());
+    let request = Recording { command, environment, directory, header, scope, engine, roots };
+    match quell_record::record(&request, &mut ()) {
         Ok(recorded) => {
             if let Some(problem) = recorded.problem {
                 complain(&problem);

@@ -5,24 +5,47 @@
 //! recorded processes, needs no change to observers.
 
 use crate::RecordError;
-use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
+use quell_trace::writer::OpenedFile;
+use quell_trace::{Call, Ended, Exit, Nanos, Outcome, Pid};
 
 /// Runs a command and observes it.
 pub trait Engine {
     /// The engine's name in a trace's header.
     fn name(&self) -> &'static str;
 
-    /// Runs the command until it and all its descendants have ended.
+    /// The place from which it sees files.
+    fn view(&self) -> View {
+        View::OfProcess
+    }
+
+    /// Sentences on what the engine cannot see, for readers of the trace.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Runs the command until it and all its descendants have ended. An engine that leaves them alone runs until the
+    /// command has ended.
     ///
     /// # Errors
     /// [`RecordError`] if the command could not be started. After the start, the result is the command's end.
     fn run(self, observer: &mut dyn Observer) -> Result<Exit, RecordError>;
 }
 
+/// The place from which an engine sees the files of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Beside the process: its mounts are the originals, and its memory shows the pages that it touched.
+    OfProcess,
+    /// Between the process and its files: the recorder's mounts are the originals, and no page is touched that was not
+    /// read.
+    OfRecorder,
+}
+
 /// Receives observations in the order in which they become known.
 ///
-/// The observed thread does not run until `observe` returns, so that `/proc` shows its state at that moment.
-pub trait Observer {
+/// The observed thread does not run until `observe` returns, so that `/proc` shows its state at that moment. A thread
+/// that is left alone may run.
+pub trait Observer: Send {
     /// Takes one observation.
     fn observe(&mut self, observation: Observation<'_>);
 }
@@ -40,6 +63,8 @@ pub enum Observation<'a> {
         thread: Pid,
         /// The time.
         at: Nanos,
+        /// The new program, where the engine knows it; `None` lets the observer look at `/proc`.
+        launched: Option<&'a Launched>,
     },
     /// `execve` in another thread than the first of its process gave it the number of the first.
     Renamed {
@@ -68,6 +93,20 @@ pub enum Observation<'a> {
     },
     /// A call of the set could not be observed.
     Lost(Loss),
+    /// The command and its descendants run on unobserved. Nothing is observed after this.
+    LeftAlone {
+        /// The time.
+        at: Nanos,
+        /// The reason.
+        ended: Ended,
+        /// The end of the command; `None` when it runs on.
+        exit: Option<Exit>,
+    },
+    /// The command has ended, and these processes of its run on. The engine waits for them.
+    Waiting {
+        /// Shape: sorted.
+        processes: &'a [Pid],
+    },
 }
 
 /// The reason for which a process loses its memory.
@@ -77,6 +116,8 @@ pub enum Leave {
     Execution,
     /// It ends, or its last thread does.
     End,
+    /// It keeps the memory, and is left alone.
+    Alone,
 }
 
 /// A new thread.
@@ -126,6 +167,19 @@ pub struct ObservedCall<'a> {
     pub path: Option<&'a [u8]>,
     /// The second path.
     pub path2: Option<&'a [u8]>,
+    /// The file that an open opened, where the engine knows it; `None` lets the observer look at `/proc`.
+    pub opened: Option<OpenedFile>,
+}
+
+/// The program that a process executes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launched {
+    /// The path of the executable file.
+    pub program: Option<Vec<u8>>,
+    /// The arguments, the name first; bytes that are not text are escaped.
+    pub arguments: Vec<String>,
+    /// The search variables. Shape: sorted by name.
+    pub variables: Vec<(String, String)>,
 }
 
 /// The numeric arguments of a call. Fields are those of [`quell_trace::Event`].

@@ -39,6 +39,21 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
+    /// The command's own namespace could not be made, or no file system could be mounted in it.
+    #[error("cannot record through a mount: cannot {action}")]
+    Unmountable {
+        /// The attempted action.
+        action: &'static str,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// No directory is left to record in.
+    #[error("cannot record through a mount: `{}` is no directory", root.display())]
+    NoRoot {
+        /// The directory that was asked for.
+        root: PathBuf,
+    },
     /// The command's process could not be created. Usual cause: a limit on processes or memory.
     #[error("cannot {action}")]
     Start {
@@ -70,6 +85,12 @@ pub enum Barrier {
     OtherTracer {
         /// The tracer's process number.
         tracer: i32,
+    },
+    /// Another recorder of quell is attached already.
+    #[error("`quell record` (process {recorder}) records it already, and a process has one recorder at most")]
+    Recorded {
+        /// The recorder's process number.
+        recorder: i32,
     },
     /// A container's filter forbids the calls.
     #[error("a seccomp filter, as of a container, forbids `ptrace` or `seccomp`")]

@@ -3,12 +3,14 @@
 //! None of these reads reaches a file system of the command: names come from the kernel's memory, and attributes from
 //! its cache without a request to a server.
 
+use crate::engine::Launched;
 use quell_base::{MountEntry, escape, mountinfo};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 /// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
@@ -16,15 +18,42 @@ pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     Some(target.into_os_string().into_vec())
 }
 
-/// The initial arguments of a process; bytes that are not text are escaped.
-pub(crate) fn arguments(process: Pid) -> Vec<String> {
-    strings(process, "cmdline").iter().map(escape).collect()
+/// The state letter of a thread, such as `R`. `directory` is its directory in `/proc`. Source: `proc_pid_stat(5)`.
+pub(crate) fn state(directory: &Path) -> Option<char> {
+    let text = std::fs::read(directory.join("stat")).ok()?;
+    // The name before it may hold any bytes, but the state follows its last bracket.
+    let bracket = text.iter().rposition(|&byte| byte == b')')?;
+    text.get(bracket + 2).map(|&byte| byte.into())
 }
 
-/// The search variables in the initial environment of a process. Shape: sorted by name.
-pub(crate) fn search_variables(process: Pid) -> Vec<(String, String)> {
-    let mut variables: Vec<_> =
-        strings(process, "environ").iter().filter_map(|text| search_variable(text)).collect();
+/// The process that traces a process; any thread of it may do so.
+pub(crate) fn tracer(process: Pid) -> Option<Pid> {
+    let tracer = field(process, "TracerPid:").filter(|&tracer| tracer > 0)?;
+    field(Pid(tracer), "Tgid:").map(Pid)
+}
+
+/// A number in `/proc/PID/status`. Source: `proc_pid_status(5)`.
+fn field(process: Pid, name: &str) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
+/// The name of a process's program, as `ps` shows it.
+pub(crate) fn name(process: Pid) -> String {
+    let name = std::fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    escape(name.trim_ascii_end())
+}
+
+/// The program of a process, with its initial arguments and search variables.
+pub(crate) fn launched(process: Pid) -> Launched {
+    let arguments = strings(process, "cmdline").iter().map(escape).collect();
+    let variables = search_variables(strings(process, "environ").iter().map(Vec::as_slice));
+    Launched { program: link(process, "exe"), arguments, variables }
+}
+
+/// The search variables of an environment. Shape: sorted by name.
+pub(crate) fn search_variables<'a>(environment: impl Iterator<Item = &'a [u8]>) -> Vec<(String, String)> {
+    let mut variables: Vec<_> = environment.filter_map(search_variable).collect();
     variables.sort();
     variables
 }
@@ -99,6 +128,12 @@ pub(crate) fn gains_privilege(process: Pid, user: u32) -> bool {
     })
 }
 
+/// True when programs give a process no privilege: the recorder's filter needs that in a process without `CAP_SYS_ADMIN`.
+pub(crate) fn no_new_privileges(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().filter_map(|line| line.strip_prefix("NoNewPrivs:")).any(|value| value.trim() == "1")
+}
+
 fn attributes(path: &str) -> Option<Statx> {
     rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()
 }
@@ -123,7 +158,7 @@ mod tests {
         let me = Pid(std::process::id() as i32);
         assert!(link(me, "exe").is_some_and(|program| program.starts_with(b"/")));
         assert!(!mounts(me, mount_namespace(me).unwrap()).is_empty());
-        assert!(!arguments(me).is_empty());
+        assert!(!launched(me).arguments.is_empty());
     }
 
     #[test]

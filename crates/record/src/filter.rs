@@ -5,6 +5,7 @@
 //! `seccomp(2)`; `kernel/seccomp.c`, `seccomp_cache_prepare_bitmap`.
 
 use crate::calls::{CLONE3, native};
+use crate::sys::ptrace::Entered;
 use quell_trace::Call;
 
 /// One instruction of a classic BPF program in the kernel's layout. Source: `linux/filter.h`, `struct sock_filter`.
@@ -43,6 +44,43 @@ pub(crate) fn native() -> Vec<Instruction> {
     program.push(load(NUMBER));
     search(&segments(decisions()), &mut program);
     program
+}
+
+/// Decides as the filter does, for an engine that stops every call.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Shape: sorted by number.
+    decisions: Vec<(u32, Decision)>,
+}
+
+impl Rules {
+    pub(crate) fn native() -> Self {
+        Self { decisions: decisions() }
+    }
+
+    /// The word of a call's stop; `None` for a call that the filter would allow.
+    pub(crate) fn word(&self, entered: &Entered) -> Option<u16> {
+        let number = u32::try_from(entered.number).ok()?;
+        let foreign = native::FOREIGN.iter().find(|(other, _)| *other == entered.architecture);
+        let is_native = entered.architecture == native::ARCHITECTURE;
+        if !is_native && foreign.is_none() {
+            return None;
+        }
+        if native::FOREIGN_NUMBERS_FROM.is_some_and(|from| number >= from) {
+            return Some(FOREIGN);
+        }
+        if let Some((_, numbers)) = foreign {
+            return numbers.binary_search(&number).ok().map(|_| FOREIGN);
+        }
+        let index = self.decisions.binary_search_by_key(&number, |&(number, _)| number).ok()?;
+        let has = |argument: u32, bits: u32| entered.arguments[argument as usize] as u32 & bits != 0;
+        match self.decisions[index].1 {
+            Decision::Allow => None,
+            Decision::Stop(word) => Some(word),
+            Decision::StopWithout { argument, bits } => (!has(argument, bits)).then_some(NATIVE),
+            Decision::StopWith { argument, bits } => has(argument, bits).then_some(NATIVE),
+        }
+    }
 }
 
 /// The action for a call with a certain number.
@@ -228,6 +266,32 @@ mod tests {
             assert_eq!(run(&program, native::ARCHITECTURE, number, [0; 6]), expected, "{number}");
         }
         assert!(program.len() < 4096, "BPF_MAXINSNS");
+    }
+
+    #[test]
+    fn rules_without_a_filter_decide_as_the_filter_does() {
+        let (program, rules) = (native(), Rules::native());
+        let architectures = [native::ARCHITECTURE, native::FOREIGN[0].0, 0x1234_5678];
+        let flags = [0, MAP_ANONYMOUS, CLONE_UNTRACED];
+        let numbers = (0..600).chain(native::FOREIGN_NUMBERS_FROM);
+        for number in numbers {
+            for (architecture, flags) in architectures.iter().flat_map(|&one| flags.map(|flags| (one, flags)))
+            {
+                let entered = Entered {
+                    thread: quell_trace::Pid(1),
+                    number: number.into(),
+                    arguments: [flags.into(); 6],
+                    word: 0,
+                    architecture,
+                };
+                let expected = rules.word(&entered).map_or(ALLOW, |word| STOP | u32::from(word));
+                assert_eq!(
+                    run(&program, architecture, number, [flags; 6]),
+                    expected,
+                    "{number} {architecture:#x}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Makes a trace of an engine's observations: numbers processes, threads and paths, and collects the context.
 
-use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, ObservedCall, Observer};
+use crate::engine::{Birth, BirthKind, Launched, Leave, Loss, Observation, ObservedCall, Observer, View};
 use crate::facts;
 use crate::pages::Looker;
 use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::flags::CLONE_NEWNS;
+use quell_trace::touched::merge;
 use quell_trace::{
-    Call, Class, Event, Execution, Exit, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId, Thread,
-    ThreadId, TraceError, Writer,
+    Call, Class, Event, Execution, Exit, Extent, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId,
+    Thread, ThreadId, TraceError, Writer,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 #[derive(Debug)]
 pub(crate) struct Recorder {
     writer: Writer,
+    view: View,
     /// The command's birth, until its first program runs.
     waiting: Option<Birth>,
     threads: PidMap<Known>,
@@ -29,6 +31,7 @@ pub(crate) struct Recorder {
     /// Living processes whose touched memory was not seen completely.
     unseen: HashSet<ProcessId>,
     looker: Looker,
+    served: Served,
     user: u32,
     lost: BTreeMap<Loss, u64>,
     notes: BTreeSet<String>,
@@ -43,6 +46,37 @@ struct Known {
     /// True for the first thread of a process, which has the process's number.
     is_first: bool,
 }
+
+/// Reads of files by an engine that serves them, and the programs executed.
+#[derive(Debug, Default)]
+struct Served {
+    parts: HashMap<Vec<u8>, Vec<Extent>>,
+    processes: BTreeSet<ProcessId>,
+    programs: BTreeSet<(ProcessId, Vec<u8>)>,
+}
+
+impl Served {
+    fn read(&mut self, observed: &ObservedCall<'_>) {
+        let (Call::Pread64, Outcome::Success(read), Some(path), Some(offset)) =
+            (observed.call, observed.outcome, observed.path, observed.arguments.offset)
+        else {
+            return;
+        };
+        let extent = Extent { offset: offset.unsigned_abs(), size: read.unsigned_abs() };
+        match self.parts.get_mut(path) {
+            Some(parts) => {
+                parts.push(extent);
+                if parts.len() >= MANY_PARTS && parts.len().is_power_of_two() {
+                    merge(parts);
+                }
+            }
+            None => _ = self.parts.insert(path.to_vec(), vec![extent]),
+        }
+    }
+}
+
+/// The number of parts of a file from which on they are merged now and then.
+const MANY_PARTS: usize = 1 << 12;
 
 /// A file whose identity was noted. One path may name several files, because relative paths depend on the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,10 +101,11 @@ pub(crate) struct Remains {
 const MOST_MOUNTS: usize = u16::MAX as usize;
 
 impl Recorder {
-    /// A recorder for a command that `user` starts.
-    pub(crate) fn new(writer: Writer, user: u32) -> Self {
+    /// A recorder for a command that `user` starts, whose mounts are seen as `view` says.
+    pub(crate) fn new(writer: Writer, user: u32, view: View) -> Self {
         Self {
             writer,
+            view,
             waiting: None,
             threads: PidMap::default(),
             opened: HashSet::new(),
@@ -79,6 +114,7 @@ impl Recorder {
             namespaces: HashMap::new(),
             unseen: HashSet::new(),
             looker: Looker::new(),
+            served: Served::default(),
             user,
             lost: BTreeMap::new(),
             notes: BTreeSet::new(),
@@ -89,6 +125,7 @@ impl Recorder {
     /// Ends the observation.
     pub(crate) fn finish(mut self) -> Remains {
         self.add_automounts();
+        self.add_served();
         let lost = self.lost.values().sum();
         let sentences = self.lost.iter().map(|(loss, &count)| loss.describe(count));
         let notes = sentences.chain(self.notes.iter().cloned()).collect();
@@ -125,7 +162,7 @@ impl Recorder {
         if is_first {
             let inherited = parent.and_then(|parent| self.namespaces.get(&parent.process).copied());
             self.namespaces.extend(inherited.map(|namespace| (process, namespace)));
-            if facts::mount_namespace(birth.thread) != inherited {
+            if self.view == View::OfProcess && facts::mount_namespace(birth.thread) != inherited {
                 self.look_at_mounts(birth.thread, process, birth.at);
             }
         }
@@ -133,7 +170,11 @@ impl Recorder {
 
     fn new_process(&mut self, birth: Birth, parent: Option<ProcessId>) -> Option<ProcessId> {
         let process = Process { pid: birth.thread, parent, start: birth.at, end: None, exit: None };
-        self.write(|writer| writer.process(process))
+        let process = self.write(|writer| writer.process(process));
+        if self.view == View::OfRecorder {
+            self.served.processes.extend(process);
+        }
+        process
     }
 
     fn new_thread(&mut self, birth: Birth, process: ProcessId, parent: Option<ThreadId>, is_first: bool) {
@@ -177,6 +218,9 @@ impl Recorder {
             return self.lose(Loss::Unwritable);
         }
         let Some(&known) = self.threads.get(&observed.thread) else { return self.lose(Loss::UnknownThread) };
+        if self.view == View::OfRecorder {
+            self.served.read(observed);
+        }
         match self.write(|writer| event(writer, observed, known)) {
             None => self.lose(Loss::Unwritable),
             Some(path) => self.after(observed, known, path),
@@ -212,17 +256,21 @@ impl Recorder {
         if is_absolute && !self.opened.insert(Opened::Absolute(path)) {
             return;
         }
-        let Some(file) = facts::opened_file(observed.thread, fd) else { return };
+        let file = observed.opened.or_else(|| facts::opened_file(observed.thread, fd));
+        let Some(file) = file else { return };
         if is_absolute || self.opened.insert(Opened::Relative(path, file.device, file.inode)) {
             self.write(|writer| writer.identity(&file));
         }
     }
 
-    fn executed(&mut self, pid: Pid, at: Nanos) {
+    fn executed(&mut self, pid: Pid, at: Nanos, launched: Option<&Launched>) {
         let Some(&Known { process, thread, .. }) = self.threads.get(&pid) else { return };
-        let (program, arguments) = (facts::link(pid, "exe"), facts::arguments(pid));
-        let variables = facts::search_variables(pid);
-        if self.user != 0 && facts::gains_privilege(pid, self.user) {
+        let launched = launched.cloned().unwrap_or_else(|| facts::launched(pid));
+        let Launched { program, arguments, variables } = launched;
+        if self.view == View::OfRecorder {
+            self.served.programs.extend(program.clone().map(|program| (process, program)));
+        }
+        if facts::gains_privilege(pid, self.user) && facts::no_new_privileges(pid) {
             let name = quell_base::escape(program.as_deref().unwrap_or_default());
             self.notes
                 .insert(format!("`{name}` is set-user-ID or set-group-ID and ran without that privilege"));
@@ -254,7 +302,7 @@ impl Recorder {
             self.unseen.insert(process);
             return;
         };
-        let is_all = reason == Leave::End && !self.unseen.contains(&process);
+        let is_all = reason != Leave::Execution && !self.unseen.contains(&process);
         self.write(|writer| {
             for (path, extents) in &parts {
                 let path = writer.path(path)?;
@@ -266,6 +314,10 @@ impl Recorder {
 
     /// Writes the namespace of a process if it changed, and the mounts in it that were unknown.
     fn look_at_mounts(&mut self, pid: Pid, process: ProcessId, at: Nanos) {
+        let pid = match self.view {
+            View::OfProcess => pid,
+            View::OfRecorder => Pid(std::process::id() as i32),
+        };
         let Some(namespace) = facts::mount_namespace(pid) else { return };
         if self.namespaces.insert(process, namespace) != Some(namespace) {
             self.write(|writer| writer.namespace(NamespaceChange { process, at, namespace }));
@@ -286,6 +338,24 @@ impl Recorder {
         }
     }
 
+    /// Of an engine that serves the files, the parts of programs that were read are all that were touched, by any
+    /// process: the kernel has no page of a file that was not read.
+    fn add_served(&mut self) {
+        let Served { mut parts, processes, programs } = std::mem::take(&mut self.served);
+        parts.values_mut().for_each(merge);
+        for (process, program) in programs {
+            if let Some(parts) = parts.get(&program) {
+                self.write(|writer| {
+                    let path = writer.path(&program)?;
+                    writer.touched(process, path, parts)
+                });
+            }
+        }
+        for process in processes {
+            self.write(|writer| writer.looked(process));
+        }
+    }
+
     /// Adds mounts that autofs and CVMFS made on demand, without a call of the command.
     fn add_automounts(&mut self) {
         let me = Pid(std::process::id() as i32);
@@ -300,11 +370,12 @@ impl Observer for Recorder {
         match observation {
             Observation::Called(observed) => self.called(&observed),
             Observation::Born(birth) => self.born(birth),
-            Observation::Executed { thread, at } => self.executed(thread, at),
+            Observation::Executed { thread, at, launched } => self.executed(thread, at, launched),
             Observation::Renamed { from, to } => self.renamed(from, to),
             Observation::Leaving { thread, reason } => self.leaving(thread, reason),
             Observation::Ended { thread, at, exit } => self.ended(thread, at, exit),
             Observation::Lost(loss) => self.lose(loss),
+            Observation::LeftAlone { .. } | Observation::Waiting { .. } => {}
         }
     }
 }

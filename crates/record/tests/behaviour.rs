@@ -37,9 +37,7 @@ fn send_to(target: String, signal: &str) {
 
 #[test]
 fn privileged_status_and_output_are_the_command_s() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
         let run = Stage::new(&["/bin/sh", "-c", &format!("echo out; echo err >&2; {script}")]).record();
         assert_eq!(run.output.status.code(), Some(status), "{script}");
@@ -56,10 +54,7 @@ const GIVEN: &str = "grep -E '^(SigBlk|SigIgn|SigCgt|Groups|Umask)' /proc/self/s
 
 #[test]
 fn privileged_signals_and_descriptors_are_inherited_unchanged() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     // The test program itself ignores SIGPIPE; `env` gives the command the default, then the ignored signal again.
     for before in [&["env", "--default-signal=PIPE"][..], &["env", "--ignore-signal=PIPE,HUP,USR1"]] {
         for (index, redirection) in ["", "<&-", ">/dev/null 3<&0 7</etc/hostname", "2>&-"].iter().enumerate()
@@ -90,10 +85,7 @@ fn privileged_signals_and_descriptors_are_inherited_unchanged() {
 
 #[test]
 fn privileged_data_flows_through_pipes() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let script = format!(
         "seq 100000 | {} {} cat | tail -n 1; {} {} yes | head -n 1",
         recorder().display(),
@@ -109,10 +101,7 @@ fn privileged_data_flows_through_pipes() {
 
 #[test]
 fn privileged_a_terminal_stays_a_terminal() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let inner = "test -t 0 && test -t 1 && ps -o stat= -p $$ | grep -q + && echo foreground";
     let recorded = format!("{} {} sh -c '{inner}'", recorder().display(), folder.path().join("t").display());
     let output =
@@ -122,10 +111,7 @@ fn privileged_a_terminal_stays_a_terminal() {
 
 #[test]
 fn privileged_the_terminal_s_keys_reach_the_command() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let trace = folder.path().join("t");
     let program = fixture("signals");
     let recorded = format!("{} {} {}", recorder().display(), trace.display(), program.display());
@@ -171,18 +157,14 @@ fn counted(to_whom: impl Fn(&Child)) -> String {
 
 #[test]
 fn privileged_signals_to_the_recorder_are_sent_on() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let sent = counted(|child| ["TERM", "USR1", "INT"].iter().for_each(|signal| send(child, signal)));
     assert_eq!(sent, "TERM 1 USR1 1 INT 1\n");
 }
 
 #[test]
 fn privileged_signals_to_the_group_arrive_once() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let sent =
         counted(|child| ["TERM", "USR1", "INT"].iter().for_each(|s| send_to(format!("-{}", child.id()), s)));
     assert_eq!(sent, "TERM 1 USR1 1 INT 1\n");
@@ -190,10 +172,7 @@ fn privileged_signals_to_the_group_arrive_once() {
 
 #[test]
 fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_trace() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let trace = folder.path().join("t");
     let script = "cat /etc/hostname; echo $$; while true; do test -e /proc/nowhere; sleep 0.05; done";
     let mut child = record(&trace, &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
@@ -221,10 +200,7 @@ fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_tra
 
 #[test]
 fn privileged_a_command_that_cannot_start_leaves_nothing() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let trace = folder.path().join("t");
     let bad_interpreter = folder.path().join("bad");
     write_executable(&bad_interpreter, b"#!/proc/nowhere/interpreter\n", 0o755);
@@ -244,10 +220,7 @@ fn privileged_a_command_that_cannot_start_leaves_nothing() {
 
 #[test]
 fn privileged_an_unwritable_output_is_said_before_the_command_runs() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let witness = folder.path().join("witness");
     let existing = folder.path().join("existing");
     std::fs::create_dir(&existing).unwrap();
@@ -262,10 +235,7 @@ fn privileged_an_unwritable_output_is_said_before_the_command_runs() {
 
 #[test]
 fn privileged_a_script_without_interpreter_is_run_by_the_shell() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let script = folder.path().join("script");
     write_executable(&script, b"echo script $1\nexit 4\n", 0o755);
     let run = Stage::new(&[script.to_str().unwrap(), "one"]).record();
@@ -275,10 +245,7 @@ fn privileged_a_script_without_interpreter_is_run_by_the_shell() {
 
 #[test]
 fn privileged_a_full_disk_does_not_stop_the_command() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let mount = ["-t", "tmpfs", "-o", "size=256k", "none", folder.path().to_str().unwrap()];
     let mounted = Command::new("mount").args(mount).status();
     if !mounted.is_ok_and(|status| status.success()) {
@@ -301,10 +268,7 @@ fn privileged_a_full_disk_does_not_stop_the_command() {
 
 #[test]
 fn privileged_an_ordinary_user_may_record() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let output = Command::new("chmod").args(["1777", folder.path().to_str().unwrap()]).status();
     assert!(output.unwrap().success());
     let trace = folder.path().join("t");
@@ -328,10 +292,7 @@ fn privileged_an_ordinary_user_may_record() {
 
 #[test]
 fn privileged_a_command_inside_a_recording_cannot_be_recorded_again() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let inner = folder.path().join("inner");
     let recorder = recorder();
     let words = [recorder.to_str().unwrap(), inner.to_str().unwrap(), "true"];
@@ -358,9 +319,7 @@ if child: os.waitpid(child, 0)
 
 #[test]
 fn privileged_the_command_may_use_the_processors_that_it_was_given() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::new(&["/usr/bin/python3", "-c", PROCESSORS]);
     assert_eq!(text(&stage.record().output), text(&stage.run_plain()));
 }

@@ -19,9 +19,7 @@ fn path(run: &Run, id: Option<quell_trace::PathId>) -> String {
 
 #[test]
 fn privileged_the_first_event_is_the_command_s_execve() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::new(&["/bin/true"]).record();
     let first = events(&run)[0];
     assert_eq!(
@@ -34,9 +32,7 @@ fn privileged_the_first_event_is_the_command_s_execve() {
 
 #[test]
 fn privileged_processes_and_programs_are_known() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::new(&["/bin/sh", "-c", "cat /etc/hostname; (exit 3); exit 4"])
         .with("LD_LIBRARY_PATH", "/none");
     let run = stage.record();
@@ -62,9 +58,7 @@ fn privileged_processes_and_programs_are_known() {
 
 #[test]
 fn privileged_threads_say_what_they_share() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::fixture("threads").record();
     let context = &run.recording.context;
     let (threads, first): (Vec<_>, Vec<_>) = context.threads.iter().partition(|thread| {
@@ -79,9 +73,7 @@ fn privileged_threads_say_what_they_share() {
 
 #[test]
 fn privileged_a_thread_that_executes_stays_itself() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     for name in ["threaded_exec", "exec_without_leader"] {
         let stage = Stage::fixture(name);
         let run = stage.record();
@@ -99,9 +91,7 @@ fn privileged_a_thread_that_executes_stays_itself() {
 
 #[test]
 fn privileged_files_have_an_identity_from_their_first_open() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::new(&["/bin/sh", "-c", "echo hello > made; cat made made /etc/hostname > /dev/null"]);
     let run = stage.record();
     let files = &run.recording.context.files;
@@ -129,9 +119,7 @@ fn privileged_files_have_an_identity_from_their_first_open() {
 
 #[test]
 fn privileged_children_that_ask_not_to_be_traced_are_recorded() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::fixture("untraced");
     let run = stage.record();
     assert!(run.output.status.success(), "{:?}", run.output);
@@ -145,9 +133,7 @@ fn privileged_children_that_ask_not_to_be_traced_are_recorded() {
 
 #[test]
 fn privileged_children_of_killed_parents_are_recorded() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::fixture("orphans").record();
     assert!(run.output.status.success(), "{:?}", run.output);
     assert_eq!(run.recording.header.recorder.lost, 0);
@@ -158,9 +144,7 @@ fn privileged_children_of_killed_parents_are_recorded() {
 
 #[test]
 fn privileged_calls_of_other_architectures_are_counted() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::fixture("foreign");
     if stage.run_plain().status.code() != Some(0) {
         println!("skipped, because this kernel runs no 32-bit programs");
@@ -179,9 +163,7 @@ fn privileged_calls_of_other_architectures_are_counted() {
 
 #[test]
 fn privileged_mounts_are_those_that_the_process_saw() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = Stage::fixture("namespace");
     if !stage.run_plain().status.success() {
         println!("skipped, because this test may not mount");
@@ -207,9 +189,7 @@ fn privileged_mounts_are_those_that_the_process_saw() {
 
 #[test]
 fn privileged_a_descriptor_that_arrived_in_a_message_has_no_guessed_path() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::fixture("pass_descriptor").record();
     let calls = events(&run);
     let received = calls.iter().position(|event| event.call == Call::Recvmsg).unwrap();
@@ -220,9 +200,7 @@ fn privileged_a_descriptor_that_arrived_in_a_message_has_no_guessed_path() {
 
 #[test]
 fn privileged_sizes_of_vectors_are_summed() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::fixture("vectors").record();
     let calls = events(&run);
     let size = |call: Call| calls.iter().rev().find(|event| event.call == call).unwrap().size.0;
@@ -232,10 +210,7 @@ fn privileged_sizes_of_vectors_are_summed() {
 
 #[test]
 fn privileged_a_set_user_id_program_keeps_its_privilege_for_root() {
-    if !may_trace() {
-        return;
-    }
-    let copy = support::place::directory("quell-record-");
+    let Some(copy) = support::traced_directory() else { return };
     let id = copy.path().join("id");
     let prepare = "cp /usr/bin/id \"$1\" && chmod 755 \"$0\" && chown 65534 \"$1\" && chmod 4755 \"$1\"";
     let words = [copy.path().to_str().unwrap(), id.to_str().unwrap()];
@@ -245,14 +220,37 @@ fn privileged_a_set_user_id_program_keeps_its_privilege_for_root() {
         println!("skipped, because this test is not root or the file system ignores set-user-ID");
         return;
     }
-    assert_eq!(stage.record().output.stdout, b"65534\n");
+    let run = stage.record();
+    assert_eq!(run.output.stdout, b"65534\n");
+    let notes = &run.recording.header.recorder.notes;
+    assert!(!notes.iter().any(|note| note.contains("set-user-ID")), "{notes:?}");
+}
+
+/// The kernel takes a filter from such a process only if it renounces new privileges.
+#[test]
+fn privileged_root_without_cap_sys_admin_is_told_of_set_user_id_programs() {
+    let Some(()) = may_trace() else { return };
+    let copy = support::place::directory("quell-record-");
+    let (id, trace) = (copy.path().join("id"), copy.path().join("t"));
+    let prepare = "cp /usr/bin/id \"$0\" && chown 65534 \"$0\" && chmod 4755 \"$0\"";
+    assert!(std::process::Command::new("sh").args(["-c", prepare]).arg(&id).status().unwrap().success());
+    let output = std::process::Command::new("setpriv")
+        .args(["--bounding-set", "-sys_admin"])
+        .args([support::recorder().as_os_str(), trace.as_os_str(), id.as_os_str(), "-u".as_ref()])
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        println!("skipped, because this test is not root: {output:?}");
+        return;
+    }
+    assert_eq!(output.stdout, b"0\n");
+    let notes = quell_trace::Recording::open(&trace).unwrap().header.recorder.notes;
+    assert!(notes.iter().any(|note| note.contains("/id` is set-user-ID")), "{notes:?}");
 }
 
 #[test]
 fn privileged_io_uring_is_warned_about() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let script =
         "import ctypes; p = ctypes.create_string_buffer(120); print(ctypes.CDLL(None).syscall(425, 1, p))";
     let run = Stage::new(&["/usr/bin/python3", "-c", script]).record();
@@ -265,9 +263,7 @@ fn privileged_io_uring_is_warned_about() {
 
 #[test]
 fn privileged_a_stopped_job_stops_as_one_and_goes_on() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     // A shell with job control on a terminal: the command stops itself as the terminal's key would stop it.
     let folder = support::place::directory("quell-record-");
     let program = fixture("signals");

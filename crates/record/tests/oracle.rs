@@ -5,7 +5,7 @@
 mod support;
 
 use support::tree::{Seeds, assert_same_effects};
-use support::{Stage, Threads, assert_same, counts, may_trace, sequences};
+use support::{Run, Stage, Threads, assert_same, counts, may_trace, sequences};
 
 /// Fixtures whose threads behave the same in every run.
 const DETERMINISTIC: &[&str] = &[
@@ -30,8 +30,16 @@ const DETERMINISTIC: &[&str] = &[
     "vfork",
 ];
 
+/// Longer than any program of these tests is quiet: the start is the whole run.
+const WHOLE: f64 = 1000.0;
+
+/// With a filter and without.
 fn compare(what: &str, stage: &Stage) {
-    let recorded = stage.record();
+    compare_run(what, stage, &stage.record());
+    compare_run(&format!("{what}, without a filter"), stage, &stage.record_start(WHOLE));
+}
+
+fn compare_run(what: &str, stage: &Stage, recorded: &Run) {
     let plain = stage.run_plain();
     assert_eq!(recorded.output.status.code(), Some(shell_status(plain.status)), "{what}: status");
     assert_eq!(recorded.output.stdout, plain.stdout, "{what}: output");
@@ -56,9 +64,7 @@ fn shell_status(status: std::process::ExitStatus) -> i32 {
 
 #[test]
 fn privileged_fixtures_equal_strace() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     for name in DETERMINISTIC {
         compare(name, &Stage::fixture(name));
     }
@@ -66,9 +72,7 @@ fn privileged_fixtures_equal_strace() {
 
 #[test]
 fn privileged_a_shell_pipeline_equals_strace() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let script = "for i in 1 2 3; do echo $i > file$i; done; cat file2 | sort -r | head -n 1 > out; \
                   test -e nothing || ls > /dev/null; (cd / && ls > /dev/null); rm file1 file2 file3";
     compare("pipeline", &Stage::new(&["/bin/sh", "-c", script]));
@@ -77,14 +81,14 @@ fn privileged_a_shell_pipeline_equals_strace() {
 /// Threads interleave and wake each other differently in each run. Their effects on names and files are the same.
 fn compare_effects(what: &str, stage: &Stage) {
     let runs = [0; 2].map(|_| Seeds::of_log(stage.strace_log()).effects());
-    assert_same_effects(what, &Seeds::of_run(&stage.record()).effects(), &runs);
+    for recorded in [stage.record(), stage.record_start(WHOLE)] {
+        assert_same_effects(what, &Seeds::of_run(&recorded).effects(), &runs);
+    }
 }
 
 #[test]
 fn privileged_threads_do_to_files_what_strace_sees() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     compare_effects("threads", &Stage::fixture("threads"));
     compare_effects("threaded_exec", &Stage::fixture("threaded_exec"));
 }
@@ -95,8 +99,6 @@ fn privileged_a_static_go_program_does_to_files_what_strace_sees() {
         println!("skipped, because Go is not installed");
         return;
     }
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     compare_effects("go", &Stage::fixture("go"));
 }

@@ -24,9 +24,7 @@ struct Expected {
 }
 
 fn compare(what: &str, stage: &Stage, expected: &Expected) {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let plain = stage.run_plain();
     assert!(plain.status.success(), "{what}: {}", String::from_utf8_lossy(&plain.stderr));
     let recorded = stage.record();
@@ -253,27 +251,10 @@ fn privileged_python_equals_strace() {
     compare("python", &Stage::new(&["/usr/bin/python3", "-c", modules]), &Expected::default());
 }
 
-/// A Python with numpy, created once for all runs in the target directory.
-#[allow(clippy::print_stdout, reason = "a test says why it skips")]
-fn python_with_numpy() -> Option<String> {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv-numpy");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/venv");
-    let made = Command::new(script).arg(directory).arg("numpy").output().unwrap();
-    if !made.status.success() {
-        let reason = String::from_utf8_lossy(&made.stderr);
-        println!(
-            "skipped, because numpy cannot be installed: {}",
-            reason.trim().lines().last().unwrap_or_default()
-        );
-        return None;
-    }
-    Some(String::from_utf8(made.stdout).unwrap().trim().to_owned())
-}
-
 #[test]
 fn privileged_numpy_with_threads_equals_strace() {
     let work = "import numpy\na = numpy.random.default_rng(1).random((300, 300))\nprint((a @ a).shape)";
-    let Some(python) = python_with_numpy() else { return };
+    let Some(python) = support::place::python_with_numpy(env!("CARGO_TARGET_TMPDIR")) else { return };
     let stage = Stage::new(&[&python, "-c", work])
         .with("OPENBLAS_NUM_THREADS", "4")
         .with("PYTHONDONTWRITEBYTECODE", "1");
@@ -292,7 +273,7 @@ def work(number):
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
     print(list(pool.map(work, range(32))))
 "#;
-    let Some(python) = python_with_numpy() else { return };
+    let Some(python) = support::place::python_with_numpy(env!("CARGO_TARGET_TMPDIR")) else { return };
     let stage = Stage::new(&[&python, "-c", work])
         .with("OPENBLAS_NUM_THREADS", "4")
         .with("PYTHONDONTWRITEBYTECODE", "1");

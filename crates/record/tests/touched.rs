@@ -39,9 +39,7 @@ fn parts(run: &Run, stage: &Stage, process: u32, name: &str) -> Vec<(u64, u64)> 
 
 #[test]
 fn privileged_pages_that_were_touched_are_known_however_the_process_ends() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let changes = [(7, 3), (100, 1), (2559, 1)];
     let executes = [(1, 2), (7, 3), (100, 1), (2559, 1)];
     let status = Exit::Status;
@@ -72,9 +70,7 @@ fn privileged_pages_that_were_touched_are_known_however_the_process_ends() {
 
 #[test]
 fn privileged_files_that_left_the_memory_have_no_rows() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let stage = stage("forgets");
     let run = stage.record();
     assert_eq!(parts(&run, &stage, 0, "data"), [], "unmapped before the end");
@@ -88,9 +84,7 @@ fn privileged_files_that_left_the_memory_have_no_rows() {
 
 #[test]
 fn privileged_programs_and_libraries_are_among_the_files() {
-    if !may_trace() {
-        return;
-    }
+    let Some(()) = may_trace() else { return };
     let run = Stage::new(&["/bin/sh", "-c", "/bin/true; true"]).record();
     let rows = run.recording.touched().unwrap().unwrap();
     let names = |process: u32| {
@@ -110,10 +104,7 @@ fn privileged_programs_and_libraries_are_among_the_files() {
 
 #[test]
 fn privileged_a_killed_recorder_says_nothing_of_processes_that_it_had_not_seen_to_their_end() {
-    if !may_trace() {
-        return;
-    }
-    let folder = support::place::directory("quell-record-");
+    let Some(folder) = support::traced_directory() else { return };
     let trace = folder.path().join("t.qtrace");
     let script = "/bin/true; while :; do /bin/ls -d /; done";
     let mut recorder = Command::new(support::recorder());

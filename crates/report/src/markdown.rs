@@ -19,8 +19,8 @@ pub fn findings(limits: &[LimitRow]) -> String {
 const FINDINGS: &str = "# Findings\n\n    $ quell report --fail-on any app.qtrace\n    \
     $ quell report --threshold python-imports=500 app.qtrace\n\n\
     A finding is a cause of operations that is over its limit. `--threshold NAME=VALUE` sets a limit. `--fail-on CODE` ends \
-    `quell report` with status 1 when there is such a finding. A code is the name of its limit; a limit that is no code belongs to \
-    the findings that mention it. A start is one recording: of several recordings the average counts. `cargo xtask` makes this page \
+    `quell report` with status 1 when there is such a finding. A code is the name of its limit. `small-file`, \
+    `small-request` and `small-write` are sizes that findings use, and no codes. Of several recordings the average counts. `cargo xtask` makes this page \
     from the rules.\n\n\
     | name | limit | what is measured | a code |\n|---|---|---|---|\n";
 

@@ -1,9 +1,9 @@
 //! The outputs of two constructed runs: one on a network file system, one from an image.
 
 use quell_analyse::searches::{EntryCounts, EntryKey};
-use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
+use quell_analyse::{LimitsInForce, SearchKind, Summary, Tally, compare, diagnose};
 use quell_report::terminal::Detail;
-use quell_report::view::{DiffView, Extent, ReportView};
+use quell_report::view::{DiffView, ReportView, Rows};
 use quell_report::{Colour, Style, terminal, view};
 use quell_trace::*;
 
@@ -25,22 +25,8 @@ fn header() -> Header {
 }
 
 fn context() -> Context {
-    let mount = |point: &str, kind: &str| Mount {
-        namespace: 1,
-        mount_point: point.into(),
-        root: "/".into(),
-        kind: kind.into(),
-        source: String::new(),
-        device: 0,
-        options: String::new(),
-    };
-    let execution = Execution {
-        process: ProcessId(0),
-        thread: ThreadId(0),
-        at: Nanos(0),
-        program: None,
-        arguments: ["python3", "-c", "import numpy"].map(String::from).to_vec(),
-    };
+    let mount = |point: &str, kind: &str| Mount::of_type(1, point, kind);
+    let execution = Execution::of(0, Nanos(0), ["python3", "-c", "import numpy"].map(String::from).to_vec());
     Context {
         processes: vec![Process::first(Pid(1))],
         executions: vec![execution],
@@ -112,7 +98,7 @@ fn packed() -> Summary {
 }
 
 fn view_of(summary: &Summary) -> ReportView {
-    view::report(summary, &diagnose(summary, &Rules::default()), Extent::Top)
+    view::report(summary, &diagnose(summary, &LimitsInForce::default()), Rows::Top)
 }
 
 fn report(summary: &Summary, style: Style) -> String {
@@ -120,12 +106,12 @@ fn report(summary: &Summary, style: Style) -> String {
 }
 
 fn fix(summary: &Summary, width: usize) -> String {
-    let plan = diagnose(summary, &Rules::default()).plan;
+    let plan = diagnose(summary, &LimitsInForce::default()).plan;
     terminal::fix(&view::fix(summary, &plan), at(width))
 }
 
 fn diff_of(a: &Summary, b: &Summary) -> DiffView {
-    view::diff(&compare(a, b), &[], Extent::Top)
+    view::diff(&compare(a, b), &[], Rows::Top)
 }
 
 fn diff(a: &Summary, b: &Summary, style: Style) -> String {

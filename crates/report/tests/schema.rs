@@ -1,8 +1,8 @@
 //! The output has the structure that the schema promises: every property declared, every required one there,
 //! every type right.
 
-use quell_analyse::{Rules, Summary, Tally, compare, diagnose};
-use quell_report::view::{self, Extent, ReportView};
+use quell_analyse::{LimitsInForce, Summary, Tally, compare, diagnose};
+use quell_report::view::{self, ReportView, Rows};
 use quell_trace::*;
 use serde_json::Value;
 
@@ -69,22 +69,8 @@ fn summary(completeness: Completeness) -> Summary {
     header.recorder.lost = 1;
     let mut paths = PathTable::default();
     let target = Some(paths.intern(b"/a/b"));
-    let mount = Mount {
-        namespace: 0,
-        mount_point: "/".into(),
-        root: "/".into(),
-        kind: "lustre".into(),
-        source: String::new(),
-        device: 0,
-        options: String::new(),
-    };
-    let execution = Execution {
-        process: ProcessId(0),
-        thread: ThreadId(0),
-        at: Nanos(0),
-        program: None,
-        arguments: vec!["a".into()],
-    };
+    let mount = Mount::of_type(0, "/", "lustre");
+    let execution = Execution::of(0, Nanos(0), vec!["a".into()]);
     let context = Context {
         mounts: vec![mount],
         processes: vec![Process::first(Pid(1))],
@@ -101,7 +87,7 @@ fn summary(completeness: Completeness) -> Summary {
 }
 
 fn report_of(summary: &Summary) -> ReportView {
-    view::report(summary, &diagnose(summary, &Rules::default()), Extent::Top)
+    view::report(summary, &diagnose(summary, &LimitsInForce::default()), Rows::Top)
 }
 
 #[test]
@@ -114,7 +100,7 @@ fn reports_and_diffs_are_as_their_schemas_say() {
             check(
                 &diff,
                 &diff,
-                &serde_json::to_value(view::diff(&compare(a, b), &[], Extent::Top)).unwrap(),
+                &serde_json::to_value(view::diff(&compare(a, b), &[], Rows::Top)).unwrap(),
                 "diff",
             );
         }
@@ -133,13 +119,13 @@ fn findings_and_remedies_are_as_their_schemas_say() {
     let a = summary(Completeness::Complete);
     let thresholds =
         quell_analyse::findings::LIMITS.iter().map(|limit| (limit.threshold.name.to_owned(), 0.0));
-    let rules = Rules { thresholds: thresholds.collect(), osts: None };
-    let diagnosis = diagnose(&a, &rules);
+    let limits = LimitsInForce { thresholds: thresholds.collect(), osts: None };
+    let diagnosis = diagnose(&a, &limits);
     assert!(!diagnosis.findings.is_empty());
     check(
         &report,
         &report,
-        &serde_json::to_value(view::report(&a, &diagnosis, Extent::Top)).unwrap(),
+        &serde_json::to_value(view::report(&a, &diagnosis, Rows::Top)).unwrap(),
         "report",
     );
     check(&fix, &fix, &serde_json::to_value(view::fix(&a, &diagnosis.plan)).unwrap(), "fix");

@@ -109,6 +109,13 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// A mount of a whole file system in a namespace, of which no more is known.
+    pub fn of_type(namespace: u64, mount_point: &str, kind: &str) -> Self {
+        let (mount_point, kind) = (mount_point.to_owned(), kind.to_owned());
+        let (source, options) = (String::new(), String::new());
+        Self { namespace, mount_point, root: "/".to_owned(), kind, source, device: 0, options }
+    }
+
     /// The server that answers operations on this mount.
     pub fn served_by(&self) -> ServedBy {
         ServedBy::of_type(self.file_system_type())
@@ -323,15 +330,7 @@ mod tests {
             ("tmpfs", "tmpfs", "tmpfs"),
             ("ext4", "quell-1-2", "ext4"),
         ] {
-            let mount = Mount {
-                namespace: 1,
-                mount_point: "/env".into(),
-                root: "/".into(),
-                kind: kind.into(),
-                source: source.into(),
-                device: 1,
-                options: String::new(),
-            };
+            let mount = Mount { source: source.into(), ..Mount::of_type(1, "/env", kind) };
             assert_eq!(mount.file_system_type(), expected, "{kind} {source}");
         }
     }

@@ -19,10 +19,34 @@ pub enum Completeness {
     Partial,
 }
 
+/// The event that ended a complete recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// The command and all its descendants ended.
+    Exit,
+    /// The command had started: nothing new was loaded for long. It ran on, unrecorded.
+    Started,
+    /// A limit on the time or the calls of a recorded start was reached, or the user ended the recording. Processes ran on,
+    /// unrecorded.
+    Limit,
+}
+
+impl Ended {
+    /// Its name in headers and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exit => "exit",
+            Self::Started => "started",
+            Self::Limit => "limit",
+        }
+    }
+}
+
 /// Facts about the recorder itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderFacts {
-    /// The engine, such as `ptrace`, or `strace` for an imported log.
+    /// The engine: `ptrace`, `mount`, or `strace` for an imported log.
     pub engine: String,
     /// The version of quell.
     pub version: String,
@@ -43,11 +67,15 @@ pub struct Header {
     pub version: u32,
     /// The completeness of the recording.
     pub completeness: Completeness,
-    /// The command with its arguments; bytes that are not text are escaped.
+    /// The event that ended the recording; `None` in a partial recording, in an imported one, and in those of older
+    /// versions of quell, which all ended with the command.
+    #[serde(default)]
+    pub ended: Option<Ended>,
+    /// The command with its arguments, to be given again; a word that is not UTF-8 is escaped.
     pub command: Vec<String>,
     /// The directory in which the command was started; escaped.
     pub working_directory: String,
-    /// The end of the command; `None` in a partial recording.
+    /// The end of the command; `None` in a partial recording, and where the command ran on.
     pub exit: Option<Exit>,
     /// The start of the recording. Unit: seconds since 1970.
     pub began: f64,
@@ -88,6 +116,7 @@ impl Header {
             format: FORMAT.to_owned(),
             version: VERSION,
             completeness: Completeness::Partial,
+            ended: None,
             command,
             working_directory: "/".to_owned(),
             exit: None,

@@ -17,6 +17,7 @@ pub mod event;
 mod fd;
 pub mod flags;
 pub mod header;
+pub mod loaded;
 pub mod path;
 pub mod process;
 pub mod recording;
@@ -30,7 +31,7 @@ pub use call::{Call, Class};
 pub use context::{Context, ElfFile, FileIdentity, Mount, MountId, ServedBy, Stripe, SymbolicLink, Variable};
 pub use event::{Event, Outcome};
 pub use fd::Fd;
-pub use header::{Completeness, Header, RecorderFacts};
+pub use header::{Completeness, Ended, Header, RecorderFacts};
 pub use path::{PathId, PathTable};
 pub use process::{Execution, Exit, Process, Thread};
 /// Types of this crate's interface.

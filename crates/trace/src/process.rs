@@ -83,3 +83,10 @@ pub struct Execution {
     /// The arguments. Bytes that are not text are escaped.
     pub arguments: Vec<String>,
 }
+
+impl Execution {
+    /// An execution by a process of a single thread of the same number; its program is not known.
+    pub fn of(process: u32, at: Nanos, arguments: Vec<String>) -> Self {
+        Self { process: ProcessId(process), thread: ThreadId(process), at, program: None, arguments }
+    }
+}

@@ -10,8 +10,8 @@ use crate::store::sums::Sums;
 use crate::store::tables;
 use crate::touched::{Collected, Extent};
 use crate::{
-    Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
-    PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
+    Completeness, Context, ElfFile, Ended, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos,
+    PathId, PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
 use quell_base::files::Folder;
 use std::path::Path;
@@ -53,6 +53,8 @@ impl Finish for NoFileSystem {
 /// The end of the recording.
 #[derive(Clone, Debug)]
 pub struct Ending {
+    /// The event that ended the recording; `None` where it is not known.
+    pub ended: Option<Ended>,
     /// The end of the command; `None` when its observer ended first.
     pub exit: Option<Exit>,
     /// The duration; `None` when it was not measured.
@@ -233,6 +235,7 @@ impl Writer {
         }
         tables::write(folder, &loaded.paths, &loaded.context)?;
         self.header.completeness = Completeness::Complete;
+        self.header.ended = ending.ended;
         self.header.exit = ending.exit;
         self.header.seconds = ending.took.map(Nanos::as_seconds);
         self.header.recorder.events = self.events;
@@ -243,7 +246,7 @@ impl Writer {
             tables::write_touched(folder, touched)?;
         }
         let known = touched.map(|_| tables::TOUCHED);
-        let names: Vec<&str> = tables::NAMES.into_iter().chain([events::NAME]).chain(known).collect();
+        let names: Vec<&str> = tables::names().chain([events::NAME]).chain(known).collect();
         write_header(folder, &self.header, &Sums::of(folder, &names)?)?;
         folder.remove("spool").map_err(TraceError::io("remove", &folder.path_of("spool")))?;
         Ok(self.header)

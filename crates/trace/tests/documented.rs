@@ -15,7 +15,13 @@ fn write(directory: &Path) {
     let mut writer = Writer::create(directory, header).unwrap();
     writer.event(&Event::new(Call::Sync)).unwrap();
     writer.looked(ProcessId(0)).unwrap();
-    let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(1)), lost: 0, notes: vec![] };
+    let ending = Ending {
+        ended: Some(Ended::Exit),
+        exit: Some(Exit::Status(0)),
+        took: Some(Nanos(1)),
+        lost: 0,
+        notes: vec![],
+    };
     writer.finish(ending, &mut NoFileSystem).unwrap();
 }
 

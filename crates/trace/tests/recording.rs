@@ -59,13 +59,10 @@ fn begin(directory: &Path) -> Writer {
     let process = writer.process(Process::first(Pid(10))).unwrap();
     let thread = writer.thread(Thread::first(Pid(10), process)).unwrap();
     let mount = Mount {
-        namespace: 5,
-        mount_point: "/".into(),
-        root: "/".into(),
-        kind: "lustre".into(),
         source: "mds:/fs".into(),
         device: 77,
         options: "rw".into(),
+        ..Mount::of_type(5, "/", "lustre")
     };
     writer.mounts(vec![mount]).unwrap();
     writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 5 }).unwrap();
@@ -126,8 +123,13 @@ fn open_link(writer: &mut Writer) {
         .unwrap();
 }
 
-const ENDING: Ending =
-    Ending { exit: Some(Exit::Status(3)), took: Some(Nanos(2_000_000_000)), lost: 1, notes: Vec::new() };
+const ENDING: Ending = Ending {
+    ended: None,
+    exit: Some(Exit::Status(3)),
+    took: Some(Nanos(2_000_000_000)),
+    lost: 1,
+    notes: Vec::new(),
+};
 
 #[test]
 fn a_finished_recording_reads_back_with_resolved_paths_and_its_context() {

@@ -33,12 +33,6 @@ impl EntryPair {
         (probes(self.a), probes(self.b))
     }
 
-    /// Those of them that failed because the name is absent, in both runs.
-    pub fn missed(&self) -> (u64, u64) {
-        let missed = |counts: Option<EntryCounts>| counts.map_or(0, |counts| counts.missed);
-        (missed(self.a), missed(self.b))
-    }
-
     /// Its place in the list does not matter: when an entry goes away, all behind it move up.
     fn differs(&self) -> bool {
         let cost = |counts: EntryCounts| EntryCounts { position: 0, ..counts };

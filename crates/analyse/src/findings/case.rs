@@ -3,7 +3,7 @@
 use super::effect::{Effect, Kind};
 use super::limits::Limit;
 use super::words::is_within;
-use super::{Rules, Threshold, words};
+use super::{LimitsInForce, Threshold, words};
 use crate::{PathCounts, Scope, Summary};
 use quell_trace::ServedBy;
 
@@ -11,7 +11,7 @@ use quell_trace::ServedBy;
 #[derive(Debug)]
 pub(super) struct Case<'a> {
     pub(super) summary: &'a Summary,
-    pub(super) rules: &'a Rules,
+    pub(super) limits: &'a LimitsInForce,
     /// Shape: sorted by path; those on file systems that count.
     pub(super) paths: Vec<(&'a [u8], &'a PathCounts)>,
     /// The network when it, or an image over it, served anything: local operations then cost no other node anything.
@@ -23,7 +23,7 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(summary: &'a Summary, rules: &'a Rules) -> Self {
+    pub(super) fn new(summary: &'a Summary, limits: &'a LimitsInForce) -> Self {
         let shared = summary.served.network + summary.served.quell > 0;
         let scope = if shared { Scope::Network } else { Scope::All };
         let counts = |path: &[u8], counts: &PathCounts| match scope {
@@ -34,13 +34,13 @@ impl<'a> Case<'a> {
         let mut paths: Vec<_> = paths.filter(|(path, of)| counts(path, of)).collect();
         paths.sort_unstable_by_key(|(path, _)| *path);
         let starts = summary.recordings.len().max(1) as u64;
-        Self { summary, rules, paths, scope, starts, total: summary.totals().metadata_operations }
+        Self { summary, limits, paths, scope, starts, total: summary.totals().metadata_operations }
     }
 
     /// The limit in force.
     pub(super) fn limit(&self, limit: &Limit) -> Threshold {
         let threshold = limit.threshold;
-        let value = self.rules.thresholds.get(threshold.name).copied().unwrap_or(threshold.value);
+        let value = self.limits.thresholds.get(threshold.name).copied().unwrap_or(threshold.value);
         Threshold { value, ..threshold }
     }
 

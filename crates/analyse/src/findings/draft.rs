@@ -21,32 +21,53 @@ pub(super) struct Draft {
     pub(super) evidence: Vec<String>,
     /// Operations that the cause is responsible for, and what they are.
     pub(super) operations: u64,
-    pub(super) counted: Counted,
-    pub(super) text: String,
-    pub(super) command: String,
-    pub(super) cost: Cost,
+    pub(super) change: Change,
+}
+
+/// A remedy before its effect is counted.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    text: String,
+    command: String,
+    cost: Cost,
     /// Metadata operations that the remedy takes away.
-    pub(super) effect: Effect,
-    /// Of `operations`, those that remain, where they are not metadata operations.
-    pub(super) remaining: u64,
+    effect: Effect,
+}
+
+impl Change {
+    pub(super) fn of(
+        text: impl Into<String>,
+        command: impl Into<String>,
+        cost: Cost,
+        effect: Effect,
+    ) -> Self {
+        Self { text: text.into(), command: command.into(), cost, effect }
+    }
 }
 
 impl Draft {
-    /// The finding; `None` when what was measured is not over the limit.
+    /// The finding about metadata operations; `None` when what was measured is not over the limit.
     pub(super) fn over(self, case: &Case<'_>) -> Option<Found> {
+        let remaining = self.change.effect.after(self.operations).min(self.operations);
+        self.counted(case, Counted::MetadataOperations, remaining)
+    }
+
+    /// The same about requests, of which so many remain.
+    pub(super) fn requests(self, case: &Case<'_>, remaining: u64) -> Option<Found> {
+        self.counted(case, Counted::Requests, remaining)
+    }
+
+    fn counted(self, case: &Case<'_>, counted: Counted, remaining: u64) -> Option<Found> {
+        let Change { text, command, cost, effect } = self.change;
         let threshold = case.limit(self.limit);
         if self.measured <= threshold.value {
             return None;
         }
-        let remaining = match self.counted {
-            Counted::MetadataOperations => self.effect.after(self.operations).min(self.operations),
-            Counted::Requests => self.remaining,
-        };
         let remedy = Remedy {
-            text: self.text,
-            command: self.command,
-            cost: self.cost,
-            metadata_operations_after: self.effect.after(case.total),
+            text,
+            command,
+            cost,
+            metadata_operations_after: effect.after(case.total),
             operations_after: remaining,
         };
         let finding = Finding {
@@ -56,10 +77,10 @@ impl Draft {
             threshold,
             measured: self.measured,
             operations: self.operations,
-            counted: self.counted,
+            counted,
             remedy,
         };
-        Some(Found { finding, effect: self.effect })
+        Some(Found { finding, effect })
     }
 }
 

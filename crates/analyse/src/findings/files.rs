@@ -2,13 +2,13 @@
 //!
 //! Source of the limits: "Spectrum Scale: Performance Update", creates in one directory.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
-use super::image::Image;
+use super::image;
 use super::limits::{MANY_CREATES, OPEN_CLOSE_CHURN, SMALL_FILE, SMALL_FILES_BY_EVERY_RANK};
 use super::words::{count, directory, number};
-use super::{Cost, Counted};
 use crate::PathCounts;
 use quell_base::escape;
 use std::collections::BTreeMap;
@@ -38,12 +38,12 @@ pub(super) fn churn(case: &Case<'_>) -> Vec<Found> {
             format!("{}: opened again {} times", escape(path), number(opens))
         }),
         operations: effect.removed(),
-        counted: Counted::MetadataOperations,
-        text: "open each file once and keep it open, or keep in memory what was read".to_owned(),
-        command: "move the open out of the loop, and the close behind it".to_owned(),
-        cost: Cost::Program,
-        effect,
-        remaining: 0,
+        change: Change::of(
+            "open each file once and keep it open, or keep in memory what was read",
+            "move the open out of the loop, and the close behind it",
+            Cost::Program,
+            effect,
+        ),
     }
     .over(case)
     .into_iter()
@@ -55,6 +55,9 @@ fn asked_of_descriptors(counts: &PathCounts) -> u64 {
     let habits = counts.habits;
     u64::from(habits.fstats) * u64::from(habits.reopened) / u64::from(habits.opens.max(1))
 }
+
+const ONE_FILE: &str = "write them into one file (HDF5, NetCDF, tar); a directory of its own for each rank takes no create away, but \
+     keeps ranks from waiting for each other";
 
 /// `many-creates`.
 pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
@@ -76,20 +79,14 @@ pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
             effect.remove(*number, Kind::All, counts.metadata_operations);
         }
     }
+    let command = format!("H5Fcreate(\"{}.h5\", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)", escape(worst));
     Draft {
         limit: &MANY_CREATES,
         measured: largest_count as f64,
         title: format!("{} were made in {}", count(largest_count, "file"), escape(worst)),
         evidence: largest(rows, |files, path| format!("{}: {}", escape(path), count(files, "name"))),
         operations: effect.removed(),
-        counted: Counted::MetadataOperations,
-        text: "write them into one file (HDF5, NetCDF, tar); a directory of its own for each rank takes no create away, but \
-               keeps ranks from waiting for each other"
-            .to_owned(),
-        command: format!("H5Fcreate(\"{}.h5\", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)", escape(worst)),
-        cost: Cost::Program,
-        effect,
-        remaining: 0,
+        change: Change::of(ONE_FILE, command, Cost::Program, effect),
     }
     .over(case)
     .into_iter()
@@ -116,7 +113,7 @@ pub(super) fn by_every_rank(case: &Case<'_>) -> Vec<Found> {
         operations += case.path(path).map_or(0, |(_, counts)| counts.metadata_operations);
         *rows.entry(directory(path)).or_default() += 1;
     }
-    let image = Image::serving(case, rows.iter().map(|(path, files)| (*path, *files)));
+    let image = image::serving(case, rows.iter().map(|(path, files)| (*path, *files)));
     Draft {
         limit: &SMALL_FILES_BY_EVERY_RANK,
         measured: files_read as f64,
@@ -129,12 +126,7 @@ pub(super) fn by_every_rank(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(path), count(files, "file"))
         }),
         operations,
-        counted: Counted::MetadataOperations,
-        text: image.text,
-        command: image.command,
-        cost: Image::COST,
-        effect: image.effect,
-        remaining: 0,
+        change: image,
     }
     .over(case)
     .into_iter()

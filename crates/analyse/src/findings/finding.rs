@@ -94,9 +94,9 @@ impl Cost {
     }
 }
 
-/// The limits in force, and what the rules cannot see in a trace.
+/// The limits that the user set, and a fact that no trace tells.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
+pub struct LimitsInForce {
     /// Limits that the user set, by name.
     pub thresholds: BTreeMap<String, f64>,
     /// Object storage targets of the file system, for advice on striping.

@@ -5,64 +5,37 @@
 
 use super::Cost;
 use super::case::Case;
+use super::draft::Change;
 use super::effect::{Effect, Kind};
 use super::words::{directory, is_within, quoted};
-use crate::Scope;
+use crate::{Scope, local_roots, root_flags};
 use quell_trace::ServedBy;
 use std::ops::Range;
 
-/// An image as a remedy.
-#[derive(Clone, Debug)]
-pub(super) struct Image {
-    pub(super) text: String,
-    pub(super) command: String,
-    pub(super) effect: Effect,
-}
-
-impl Image {
-    pub(super) const COST: Cost = Cost::Image;
-
-    /// The image that serves the paths of a finding. Where a network file system is asked, it holds everything below
-    /// it that can be packed; on this node's own file systems it holds one directory, that of these paths.
-    pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8], u64)>) -> Self {
-        let (roots, option) = match case.scope {
-            Scope::Network => (network_roots(case), String::new()),
-            Scope::All => match common_directory(paths) {
-                Some(root) => {
-                    let option = format!(" --root {}", quoted(&root));
-                    (vec![root], option)
-                }
-                None => (Vec::new(), " --root DIR".to_owned()),
-            },
-        };
-        let (traces, image) = (trace_names(case), image_name(case));
-        Self {
-            text: "start it from an image, which answers these operations on each node".to_owned(),
-            command: format!(
-                "quell pack {traces}{option} -o {image} && quell run {image} -- {}",
-                case.command()
-            ),
-            effect: served(case, &roots),
-        }
-    }
-}
-
-/// The recordings as they were named.
-fn trace_names(case: &Case<'_>) -> String {
-    let names: Vec<String> =
-        case.summary.recordings.iter().map(|facts| quoted(facts.name.as_bytes())).collect();
-    match names.as_slice() {
-        [] => "TRACE".to_owned(),
-        [first, _, _, _, ..] => format!("{first} ..."),
-        names => names.join(" "),
-    }
-}
-
-/// The image's name: that of the trace.
-fn image_name(case: &Case<'_>) -> String {
-    let name = case.summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
-    let name = name.rsplit('/').next().unwrap_or(name);
-    quoted(format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name)).as_bytes())
+/// The image that serves the paths of a finding. Where a network file system is asked, it holds everything below
+/// it that can be packed; on this node's own file systems it holds one directory, that of these paths.
+pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8], u64)>) -> Change {
+    let (roots, option) = match case.scope {
+        Scope::Network => (network_roots(case), String::new()),
+        Scope::All => match common_directory(paths) {
+            Some(root) => {
+                let option = format!(" --root {}", quoted(&root));
+                (vec![root], option)
+            }
+            None => {
+                let roots = local_roots(case.summary);
+                let option = root_flags(&roots);
+                (roots, option)
+            }
+        },
+    };
+    let (traces, image) = (case.summary.trace_words(), case.summary.image_word());
+    Change::of(
+        "start it from an image, which answers these operations on each node",
+        format!("quell pack {traces}{option} -o {image} && quell run {image} -- {}", case.command()),
+        Cost::Image,
+        served(case, &roots),
+    )
 }
 
 /// The mount points of network file systems that were asked, each an image's root if nothing forbids it.

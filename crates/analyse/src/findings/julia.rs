@@ -2,12 +2,12 @@
 //!
 //! Source: "Scaling Up Julia: Hidden Filesystem Stress", 12 000 `stat` calls with fewer than 10 opens.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
 use super::limits::JULIA_WITHOUT_IMAGE;
 use super::words::{command, count, is_within, last, number};
-use super::{Cost, Counted};
 use quell_base::escape;
 use std::collections::BTreeSet;
 
@@ -30,6 +30,9 @@ pub(super) fn julia(case: &Case<'_>) -> Vec<Found> {
     let files = rows.iter().map(|(_, path, counts)| (counts.metadata_operations, *path)).collect();
     let mut with_image = line.clone();
     with_image.splice(1..1, ["-J".to_owned(), "sysimage.so".to_owned()]);
+    let text = "compile the packages into a system image once, as `create_sysimage` of PackageCompiler does";
+    let make = "julia -e 'using PackageCompiler; create_sysimage(; sysimage_path=\"sysimage.so\", cpu_target=\"generic\")'";
+    let command = format!("{make} && {}", command(&with_image));
     Draft {
         limit: &JULIA_WITHOUT_IMAGE,
         measured: case.each(operations),
@@ -39,18 +42,12 @@ pub(super) fn julia(case: &Case<'_>) -> Vec<Found> {
             number(opens)
         ),
         evidence: std::iter::once(format!("{} asked how old files are", count(stats, "operation")))
-            .chain(largest(files, |operations, path| format!("{}: {}", escape(path), count(operations, "operation"))))
+            .chain(largest(files, |operations, path| {
+                format!("{}: {}", escape(path), count(operations, "operation"))
+            }))
             .collect(),
         operations,
-        counted: Counted::MetadataOperations,
-        text: "compile the packages into a system image once, as `create_sysimage` of PackageCompiler does".to_owned(),
-        command: format!(
-            "julia -e 'using PackageCompiler; create_sysimage(; sysimage_path=\"sysimage.so\", cpu_target=\"generic\")' && {}",
-            command(&with_image)
-        ),
-        cost: Cost::Setup,
-        effect,
-        remaining: 0,
+        change: Change::of(text, command, Cost::Setup, effect),
     }
     .over(case)
     .into_iter()

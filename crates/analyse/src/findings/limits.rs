@@ -23,16 +23,16 @@ macro_rules! limits {
     };
 }
 
-// "A start" is one recording: several recordings are averaged, so that more ranks do not make more findings.
+// Each figure is that of one recording: several recordings are averaged, so that more ranks do not make more findings.
 limits! {
     CHATTY_OUTPUT "chatty-output" 1000.0 "writes"
         "writes to standard output and standard error by each rank of a job";
     COLLECTIVE_BUFFERING "collective-buffering" 1000.0 "writes"
         "writes that are small or leave gaps, to a file that several ranks write";
     JULIA_WITHOUT_IMAGE "julia-without-image" 1000.0 "operations"
-        "operations of a start on Julia's packages, environments and precompiled files";
+        "operations of a recording on Julia's packages, environments and precompiled files";
     LOCALE_FILES "locale-files" 100.0 "operations"
-        "operations of a start on locales and message catalogues, most of them absent";
+        "operations of a recording on locales and message catalogues, most of them absent";
     LUSTRE_STRIPING "lustre-striping" 104857600.0 "bytes"
         "bytes written to the files of a directory whose stripe count does not suit them";
     MANY_CREATES "many-creates" 1000.0 "files"
@@ -40,25 +40,25 @@ limits! {
     MODULE_RC_FILES "module-rc-files" 20.0 "files"
         "`.modulerc` and `.version` files below the root of a module tree";
     MODULE_TREE_WALK "module-tree-walk" 200.0 "operations"
-        "operations of a start below the directories of MODULEPATH";
+        "operations of a recording below the directories of MODULEPATH";
     NETWORK_START_UP "network-start-up" 1000.0 "operations"
-        "operations of a start on network file systems";
+        "operations of a recording on network file systems";
     OPEN_CLOSE_CHURN "open-close-churn" 200.0 "opens"
-        "opens of a start, by a process that had opened the same file before";
+        "opens of a recording, by a process that had opened the same file before";
     PYTHON_BYTECODE "python-bytecode" 50.0 "files"
-        "modules of a start for which no byte code was found";
+        "modules of a recording for which no byte code was found";
     PYTHON_IMPORTS "python-imports" 200.0 "files"
-        "Python modules that a start opens one by one";
+        "Python modules that a recording opens one by one";
     PYTHON_USER_SITE "python-user-site" 20.0 "operations"
-        "operations of a start in the user's site directory, which held nothing that was needed";
+        "operations of a recording in the user's site directory, which held nothing that was needed";
     READLINK_STORM "readlink-storm" 500.0 "operations"
-        "`readlink` calls of a start on names that are no symbolic link";
+        "`readlink` calls of a recording on names that are no symbolic link";
     REPEATED_LISTINGS "repeated-listings" 100.0 "operations"
-        "calls of a start that listed a directory again, for directories listed more than 3 times";
+        "calls of a recording that listed a directory again, for directories listed more than 3 times";
     REPEATED_STATS "repeated-stats" 500.0 "operations"
-        "operations of a start by which a program asked again for attributes of unchanged paths, more than 10 times each";
+        "operations of a recording by which a program asked again for attributes of unchanged paths, more than 10 times each";
     SEARCH_PATH_MISSES "search-path-misses" 200.0 "operations"
-        "operations of a start in entries of one search list that never had what was looked for";
+        "operations of a recording in entries of one search list that never had what was looked for";
     SMALL_FILE "small-file" 1048576.0 "bytes"
         "the size below which a file is a small one";
     SMALL_FILES_BY_EVERY_RANK "small-files-by-every-rank" 100.0 "files"

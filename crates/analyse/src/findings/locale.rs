@@ -1,11 +1,11 @@
 //! Locales and message catalogues that are looked for by every program of a start, and are not there.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
 use super::limits::LOCALE_FILES;
 use super::words::{count, last, quoted};
-use super::{Cost, Counted};
 use crate::PathCounts;
 use quell_base::escape;
 
@@ -127,11 +127,6 @@ fn draft(what: String, text: &str, command: &str, looked: Looked<'_>) -> Draft {
             format!("{}: {}", escape(place), count(operations, "operation"))
         }),
         operations,
-        counted: Counted::MetadataOperations,
-        text: text.to_owned(),
-        command: command.to_owned(),
-        cost: Cost::Nothing,
-        effect: looked.effect,
-        remaining: 0,
+        change: Change::of(text, command, Cost::Nothing, looked.effect),
     }
 }

@@ -2,7 +2,7 @@
 //! operations that remain afterwards, computed from this trace.
 //!
 //! ```text
-//! Summary, Rules -> Case (paths in order, what counts) -> rules, one file a family -> Found { Finding, Effect }
+//! Summary, LimitsInForce -> Case (paths in order, what counts) -> rules, one file a family -> Found { Finding, Effect }
 //!                                                                                       |-> findings: by operations
 //!                                                                                       `-> plan: by cost and saving
 //! ```
@@ -31,7 +31,7 @@ mod requests;
 mod search_paths;
 mod words;
 
-pub use finding::{Cost, Counted, Finding, Remedy, Rules, Threshold};
+pub use finding::{Cost, Counted, Finding, LimitsInForce, Remedy, Threshold};
 pub use limits::{LIMITS, Limit};
 pub use plan::{Plan, Step};
 
@@ -81,16 +81,16 @@ pub struct Diagnosis {
 }
 
 /// Applies every rule.
-pub fn diagnose(summary: &Summary, rules: &Rules) -> Diagnosis {
-    let case = Case::new(summary, rules);
+pub fn diagnose(summary: &Summary, limits: &LimitsInForce) -> Diagnosis {
+    let case = Case::new(summary, limits);
     let found = found(&case);
     let findings = found.iter().map(|found| found.finding.clone()).collect();
     Diagnosis { findings, plan: plan::plan(&case, found) }
 }
 
 /// The findings alone.
-pub fn findings(summary: &Summary, rules: &Rules) -> Vec<Finding> {
-    diagnose(summary, rules).findings
+pub fn findings(summary: &Summary, limits: &LimitsInForce) -> Vec<Finding> {
+    diagnose(summary, limits).findings
 }
 
 fn found(case: &Case<'_>) -> Vec<Found> {

@@ -2,12 +2,12 @@
 //!
 //! Sources: the cookbook of Environment Modules, "Reduce I/O load"; Lmod's guide, "System spider cache".
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
 use super::limits::{MODULE_RC_FILES, MODULE_TREE_WALK};
 use super::words::{count, directory, last, quoted};
-use super::{Cost, Counted};
 use crate::SearchKind;
 use quell_base::escape;
 use std::collections::BTreeSet;
@@ -68,12 +68,7 @@ pub(super) fn walks(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(tree), count(operations, "operation"))
         }),
         operations: all,
-        counted: Counted::MetadataOperations,
-        text,
-        command,
-        cost: Cost::Setup,
-        effect: cached(case, tool, &trees),
-        remaining: 0,
+        change: Change::of(text, command, Cost::Setup, cached(case, tool, &trees)),
     }
     .over(case)
     .into_iter()
@@ -155,6 +150,10 @@ pub(super) fn rc_files(case: &Case<'_>) -> Vec<Found> {
         1 => "a `.modulerc` at the root of its tree".to_owned(),
         _ => "a `.modulerc` at the root of each tree".to_owned(),
     };
+    let text = format!(
+        "move what they say to {places}, with full names (`module-version NAME/VERSION default`), and remove them; \
+             Environment Modules 4.3 and later read it"
+    );
     Draft {
         limit: &MODULE_RC_FILES,
         measured: files as f64,
@@ -165,15 +164,7 @@ pub(super) fn rc_files(case: &Case<'_>) -> Vec<Found> {
         ),
         evidence: largest(rows, |files, tree| format!("{}: {}", escape(tree), count(files, "file"))),
         operations: effect.removed(),
-        counted: Counted::MetadataOperations,
-        text: format!(
-            "move what they say to {places}, with full names (`module-version NAME/VERSION default`), and remove them; \
-             Environment Modules 4.3 and later read it"
-        ),
-        command: format!("$EDITOR {first}/.modulerc"),
-        cost: Cost::Setup,
-        effect,
-        remaining: 0,
+        change: Change::of(text, format!("$EDITOR {first}/.modulerc"), Cost::Setup, effect),
     }
     .over(case)
     .into_iter()

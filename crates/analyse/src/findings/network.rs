@@ -1,9 +1,8 @@
 //! The whole start: so many operations on file systems that all nodes share.
 
-use super::Counted;
 use super::case::Case;
 use super::draft::{Draft, Found, largest};
-use super::image::Image;
+use super::image;
 use super::limits::NETWORK_START_UP;
 use super::words::count;
 use quell_base::escape;
@@ -20,7 +19,7 @@ pub(super) fn start_up(case: &Case<'_>) -> Vec<Found> {
     let rows = rows.iter().filter(|(key, _)| key.served_by() == ServedBy::Network);
     let rows =
         rows.map(|(key, counts)| (counts.metadata_operations, (&key.mount_point, &key.kind))).collect();
-    let image = Image::serving(case, std::iter::empty());
+    let image = image::serving(case, std::iter::empty());
     Draft {
         limit: &NETWORK_START_UP,
         measured: each,
@@ -32,12 +31,7 @@ pub(super) fn start_up(case: &Case<'_>) -> Vec<Found> {
             format!("{} ({kind}): {}", escape(mount.as_bytes()), count(operations, "operation"))
         }),
         operations,
-        counted: Counted::MetadataOperations,
-        text: image.text,
-        command: image.command,
-        cost: Image::COST,
-        effect: image.effect,
-        remaining: 0,
+        change: image,
     }
     .over(case)
     .into_iter()

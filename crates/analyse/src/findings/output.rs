@@ -1,11 +1,11 @@
 //! Standard output of many ranks, which the launcher carries through one process.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found};
+use super::draft::{Change, Draft, Found};
 use super::effect::Effect;
 use super::limits::CHATTY_OUTPUT;
 use super::words::{bytes, count, last};
-use super::{Cost, Counted};
 
 /// `chatty-output`. Without a launcher output waits for no other process.
 pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
@@ -33,14 +33,14 @@ pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
         ),
         evidence: vec![format!("{} from {}", bytes(streams.bytes), count(ranks, "recorded rank"))],
         operations: streams.calls,
-        counted: Counted::Requests,
-        text: "print on rank 0 only, and switch debugging messages off".to_owned(),
-        command: command.to_owned(),
-        cost: Cost::Program,
-        effect: Effect::default(),
-        remaining: each,
+        change: Change::of(
+            "print on rank 0 only, and switch debugging messages off",
+            command,
+            Cost::Program,
+            Effect::default(),
+        ),
     }
-    .over(case)
+    .requests(case, each)
     .into_iter()
     .collect()
 }

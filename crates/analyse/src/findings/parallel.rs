@@ -3,12 +3,12 @@
 //! Source: "Short introduction on Optimizing I/O": best when the average write is more than a megabyte and gaps are few;
 //! the rules of thumb for stripe counts; the single writer that many stripes slow down.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::Effect;
 use super::limits::{COLLECTIVE_BUFFERING, LUSTRE_STRIPING, SMALL_WRITE};
 use super::words::{bytes, count, directory, last, lfs_size, quoted};
-use super::{Cost, Counted};
 use crate::data::FileData;
 use quell_base::escape;
 use quell_trace::Bytes;
@@ -49,14 +49,9 @@ pub(super) fn buffering(case: &Case<'_>) -> Vec<Found> {
             |writes, row| format!("{}: {} for {}", escape(row.0), count(writes, "write"), bytes(row.1)),
         ),
         operations: writes,
-        counted: Counted::Requests,
-        text,
-        command,
-        cost,
-        effect: Effect::default(),
-        remaining,
+        change: Change::of(text, command, cost, Effect::default()),
     }
-    .over(case)
+    .requests(case, remaining)
     .into_iter()
     .collect()
 }
@@ -117,10 +112,10 @@ pub(super) fn striping(case: &Case<'_>) -> Vec<Found> {
 }
 
 fn stripes(case: &Case<'_>, path: &[u8], written: &Written) -> Option<Found> {
-    let advised = advised(written, case.rules.osts)?;
+    let advised = advised(written, case.limits.osts)?;
     let wrong = |count: &u32| match advised.count {
         // All targets: how many these are is not known, but one is too few.
-        -1 => case.rules.osts.map_or(*count == 1, |osts| *count < osts),
+        -1 => case.limits.osts.map_or(*count == 1, |osts| *count < osts),
         advised => i64::from(*count) != advised,
     };
     let (met, _) =
@@ -140,14 +135,14 @@ fn stripes(case: &Case<'_>, path: &[u8], written: &Written) -> Option<Found> {
         ),
         evidence: Vec::new(),
         operations: written.files,
-        counted: Counted::Requests,
-        text: "set it on the directory before the run; files that exist keep theirs".to_owned(),
-        command: format!("lfs setstripe -c {} -S {size} {}", advised.count, quoted(path)),
-        cost: Cost::Nothing,
-        effect: Effect::default(),
-        remaining: 0,
+        change: Change::of(
+            "set it on the directory before the run; files that exist keep theirs",
+            format!("lfs setstripe -c {} -S {size} {}", advised.count, quoted(path)),
+            Cost::Nothing,
+            Effect::default(),
+        ),
     }
-    .over(case)
+    .requests(case, 0)
 }
 
 struct Advised {

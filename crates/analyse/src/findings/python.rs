@@ -1,12 +1,12 @@
 //! Python: modules opened one by one, and modules compiled anew at every start.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
-use super::image::Image;
+use super::image;
 use super::limits::{PYTHON_BYTECODE, PYTHON_IMPORTS};
 use super::words::{count, directory, last, quoted};
-use super::{Cost, Counted};
 use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) fn imports(case: &Case<'_>) -> Vec<Found> {
         *packages.entry(directory).or_default() += 1;
     }
     let operations = modules.iter().map(|(_, operations)| operations).sum();
-    let image = Image::serving(case, modules.iter().copied());
+    let image = image::serving(case, modules.iter().copied());
     let rows = packages.iter().map(|(directory, modules)| (*modules, *directory)).collect();
     Draft {
         limit: &PYTHON_IMPORTS,
@@ -36,12 +36,7 @@ pub(super) fn imports(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(directory), count(modules, "module"))
         }),
         operations,
-        counted: Counted::MetadataOperations,
-        text: image.text,
-        command: image.command,
-        cost: Image::COST,
-        effect: image.effect,
-        remaining: 0,
+        change: image,
     }
     .over(case)
     .into_iter()
@@ -110,12 +105,7 @@ pub(super) fn bytecode(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(directory), count(files, "module"))
         }),
         operations: effect.removed(),
-        counted: Counted::MetadataOperations,
-        text,
-        command,
-        cost,
-        effect,
-        remaining: 0,
+        change: Change::of(text, command, cost, effect),
     }
     .over(case)
     .into_iter()

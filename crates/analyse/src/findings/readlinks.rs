@@ -1,13 +1,13 @@
 //! `readlink` asked of one component after the other, none of them a link.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::{Effect, Kind};
-use super::image::Image;
+use super::image;
 use super::limits::READLINK_STORM;
 use super::modules::{ModuleTool, trees};
 use super::words::{count, is_within, number};
-use super::{Cost, Counted};
 use quell_base::escape;
 
 /// `readlink-storm`.
@@ -26,37 +26,23 @@ pub(super) fn readlinks(case: &Case<'_>) -> Vec<Found> {
         title: format!("{} on {paths} found no symbolic link", count(calls, "readlink call")),
         evidence: largest(rows, |calls, path| format!("{}: {} times", escape(path), number(calls))),
         operations: calls,
-        counted: Counted::MetadataOperations,
-        text: change.text,
-        command: change.command,
-        cost: change.cost,
-        effect: change.effect,
-        remaining: 0,
+        change,
     }
     .over(case)
     .into_iter()
     .collect()
 }
 
-struct Change {
-    text: String,
-    command: String,
-    cost: Cost,
-    effect: Effect,
-}
-
 /// Tcl asks for each component of each file that it opens; the library of Environment Modules opens them itself.
 /// Other operations that disappear (listings in two passes) are not counted here.
 fn extension_library(case: &Case<'_>) -> Change {
-    Change {
-        text:
-            "install the Tcl extension library of Environment Modules 4.3 or later, which opens modulefiles \
-               without asking for each component of their path"
-                .to_owned(),
-        command: "./configure --enable-libtclenvmodules && make install".to_owned(),
-        cost: Cost::Setup,
-        effect: without_components(case),
-    }
+    Change::of(
+        "install the Tcl extension library of Environment Modules 4.3 or later, which opens modulefiles \
+               without asking for each component of their path",
+        "./configure --enable-libtclenvmodules && make install",
+        Cost::Setup,
+        without_components(case),
+    )
 }
 
 /// The calls on modulefiles, on directories in the tree, and on the way to the tree: as many on each component above
@@ -79,6 +65,5 @@ fn without_components(case: &Case<'_>) -> Effect {
 }
 
 fn image(case: &Case<'_>, rows: &[(u64, &[u8])]) -> Change {
-    let image = Image::serving(case, rows.iter().map(|(calls, path)| (*path, *calls)));
-    Change { text: image.text, command: image.command, cost: Image::COST, effect: image.effect }
+    image::serving(case, rows.iter().map(|(calls, path)| (*path, *calls)))
 }

@@ -1,9 +1,8 @@
 //! The same question again: attributes of unchanged paths, directories listed anew.
 
-use super::Counted;
 use super::case::Case;
 use super::draft::{Draft, Found, largest};
-use super::image::Image;
+use super::image;
 use super::limits::{REPEATED_LISTINGS, REPEATED_STATS};
 use super::words::{count, number};
 use quell_base::escape;
@@ -21,7 +20,7 @@ pub(super) fn stats(case: &Case<'_>) -> Vec<Found> {
         .map(|(_, path, counts)| (u64::from(counts.habits.restats), path))
         .collect();
     let again: u64 = rows.iter().map(|(stats, _)| stats).sum();
-    let image = Image::serving(case, rows.iter().map(|(stats, path)| (*path, *stats)));
+    let image = image::serving(case, rows.iter().map(|(stats, path)| (*path, *stats)));
     let paths = count(rows.len() as u64, "unchanged path");
     Draft {
         limit: &REPEATED_STATS,
@@ -29,12 +28,7 @@ pub(super) fn stats(case: &Case<'_>) -> Vec<Found> {
         title: format!("{} asked again for attributes of {paths}", count(again, "operation")),
         evidence: largest(rows, |stats, path| format!("{}: {} times again", escape(path), number(stats))),
         operations: again,
-        counted: Counted::MetadataOperations,
-        text: image.text,
-        command: image.command,
-        cost: Image::COST,
-        effect: image.effect,
-        remaining: 0,
+        change: image,
     }
     .over(case)
     .into_iter()
@@ -51,7 +45,7 @@ pub(super) fn listings(case: &Case<'_>) -> Vec<Found> {
     };
     let rows: Vec<(u64, (&[u8], u64))> = rows.map(again).collect();
     let calls: u64 = rows.iter().map(|(calls, _)| calls).sum();
-    let image = Image::serving(case, rows.iter().map(|(calls, (path, _))| (*path, *calls)));
+    let image = image::serving(case, rows.iter().map(|(calls, (path, _))| (*path, *calls)));
     let directories = match rows.len() {
         1 => "1 directory".to_owned(),
         several => format!("{} directories", number(several as u64)),
@@ -64,12 +58,7 @@ pub(super) fn listings(case: &Case<'_>) -> Vec<Found> {
             format!("{}: listed {} times", escape(path), number(*listings))
         }),
         operations: calls,
-        counted: Counted::MetadataOperations,
-        text: image.text,
-        command: image.command,
-        cost: Image::COST,
-        effect: image.effect,
-        remaining: 0,
+        change: image,
     }
     .over(case)
     .into_iter()

@@ -2,12 +2,12 @@
 //!
 //! Source: "Short introduction on Optimizing I/O", buffering of serial I/O.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::Effect;
 use super::limits::{Limit, SMALL_REQUEST, TINY_READS, TINY_WRITES};
 use super::words::{bytes, count, last, number};
-use super::{Cost, Counted};
 use crate::data::{Direction, FileData, Transfers};
 use quell_base::escape;
 use quell_trace::Bytes;
@@ -65,14 +65,9 @@ fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) ->
             |tiny, row| format!("{}: {} for {}", escape(row.0), count(tiny, verb), bytes(row.1)),
         ),
         operations: tiny,
-        counted: Counted::Requests,
-        text,
-        command,
-        cost,
-        effect: Effect::default(),
-        remaining,
+        change: Change::of(text, command, cost, Effect::default()),
     }
-    .over(case)
+    .requests(case, remaining)
 }
 
 fn row<'a>(path: &'a [u8], file: &'a FileData, direction: Direction, small: Bytes) -> Option<Row<'a>> {

@@ -1,12 +1,12 @@
 //! Entries of search lists that never had what was looked for, and are asked every time.
 
+use super::Cost;
 use super::case::Case;
-use super::draft::{Draft, Found, largest};
+use super::draft::{Change, Draft, Found, largest};
 use super::effect::Effect;
-use super::image::Image;
+use super::image;
 use super::limits::{PYTHON_USER_SITE, SEARCH_PATH_MISSES};
 use super::words::{count, directory, last, number, quoted};
-use super::{Cost, Counted};
 use crate::SearchKind;
 use crate::searches::{EntryCounts, EntryKey};
 use quell_base::escape;
@@ -80,12 +80,7 @@ fn misses(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>
         ),
         evidence: evidence.into_iter().chain(wanted).collect(),
         operations: probes,
-        counted: Counted::MetadataOperations,
-        text: change.text,
-        command: change.command,
-        cost: change.cost,
-        effect: change.effect,
-        remaining: 0,
+        change,
     }
     .over(case)
 }
@@ -124,14 +119,6 @@ fn wanted(case: &Case<'_>, kind: SearchKind) -> Option<String> {
     let by = key.asked_by.as_ref().map(|by| format!(", which {} needs", escape(by))).unwrap_or_default();
     let name = escape(&key.name);
     Some(format!("most misses were for {name}{by}: {}", number(counts.missed)))
-}
-
-/// A remedy before it is a finding.
-struct Change {
-    text: String,
-    command: String,
-    cost: Cost,
-    effect: Effect,
 }
 
 fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Change {
@@ -184,7 +171,7 @@ fn variable(
         (false, 1) => format!("take this entry out of {name} for this program"),
         (false, _) => format!("take these entries out of {name} for this program"),
     };
-    Some(Change { text, command, cost: Cost::Nothing, effect: without(case, kind, entries) })
+    Some(Change::of(text, command, Cost::Nothing, without(case, kind, entries)))
 }
 
 /// True where a part of a variable names this directory: as it is, or from the working directory of the command. Lua's parts
@@ -248,7 +235,7 @@ fn run_path(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Chan
         false => format!("patchelf --set-rpath {} {file}", quoted(kept.join(":").as_bytes())),
     };
     let text = "take these entries out of the file, or build it without them".to_owned();
-    Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Loader, entries) })
+    Some(Change::of(text, command, Cost::Setup, without(case, SearchKind::Loader, entries)))
 }
 
 /// The lines of a `.pth` file.
@@ -261,27 +248,27 @@ fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Cha
         .map(|(key, _)| format!(" -e {}", quoted([b"^", &*key.directory, b"/*$"].concat())))
         .collect();
     let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
-    Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Python, entries) })
+    Some(Change::of(text, command, Cost::Setup, without(case, SearchKind::Python, entries)))
 }
 
 /// The entry that Python puts in front of its list by itself. Source: `python3(1)`, `-P`; from Python 3.11.
 const UNSAFE: [&str; 2] = ["working directory", "directory of the script"];
 
 fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<Change> {
-    (kind == SearchKind::Python && UNSAFE.contains(&origin)).then(|| Change {
-        text: "Python 3.11 and later leave out where the program runs or lies; it imports nothing from there"
-            .to_owned(),
-        command: "export PYTHONSAFEPATH=1".to_owned(),
-        cost: Cost::Nothing,
-        effect: without(case, SearchKind::Python, entries),
+    (kind == SearchKind::Python && UNSAFE.contains(&origin)).then(|| {
+        Change::of(
+            "Python 3.11 and later leave out where the program runs or lies; it imports nothing from there",
+            "export PYTHONSAFEPATH=1",
+            Cost::Nothing,
+            without(case, SearchKind::Python, entries),
+        )
     })
 }
 
 fn image(case: &Case<'_>, entries: &Entries<'_>) -> Change {
     let paths = entries.iter().flat_map(|(key, _)| case.within(&key.directory));
     let paths: Vec<_> = paths.map(|(_, path, counts)| (path, counts.missed)).collect();
-    let image = Image::serving(case, paths.into_iter());
-    Change { text: image.text, command: image.command, cost: Image::COST, effect: image.effect }
+    image::serving(case, paths.into_iter())
 }
 
 fn user_site_directory(case: &Case<'_>, entries: &Entries<'_>) -> Option<Found> {
@@ -297,12 +284,12 @@ fn user_site_directory(case: &Case<'_>, entries: &Entries<'_>) -> Option<Found> 
         ),
         evidence: Vec::new(),
         operations: probes,
-        counted: Counted::MetadataOperations,
-        text: "leave the user's site directory out of the list".to_owned(),
-        command: "export PYTHONNOUSERSITE=1".to_owned(),
-        cost: Cost::Nothing,
-        effect: without(case, SearchKind::Python, entries),
-        remaining: 0,
+        change: Change::of(
+            "leave the user's site directory out of the list",
+            "export PYTHONNOUSERSITE=1",
+            Cost::Nothing,
+            without(case, SearchKind::Python, entries),
+        ),
     }
     .over(case)
 }

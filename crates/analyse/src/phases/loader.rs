@@ -1,7 +1,7 @@
 //! Until when the dynamic loader works: it is done when all that program and libraries name as needed is mapped.
 
-use super::names::is_library;
 use quell_trace::flags::{O_ACCMODE, O_CREAT, O_DIRECTORY};
+use quell_trace::loaded::is_library;
 use quell_trace::{Call, Class, Context, Event, PathId, PathTable};
 use std::collections::HashMap;
 

@@ -1,5 +1,6 @@
 //! The reader of a file by its name: code, a library, MPI, the system.
 
+use quell_trace::loaded::{is_code, is_library};
 use quell_trace::{PathId, PathTable};
 
 /// The meaning of a name. Shape: bits.
@@ -44,7 +45,6 @@ impl Kind {
         let starts =
             |prefixes: &[&[u8]], bytes: &[u8]| prefixes.iter().any(|prefix| bytes.starts_with(prefix));
         let library = is_library(name);
-        let suffix = name.iter().rposition(|&byte| byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);
         let lazy = starts(LAZY, name);
         let landmark = !lazy
             && (starts(LANDMARK_NAMES, name)
@@ -56,7 +56,7 @@ impl Kind {
                 || path.split(|&byte| byte == b'/').any(|part| starts(SESSIONS, part)));
         let bits = [
             (true, Self::KNOWN),
-            (CODE.contains(&suffix), Self::CODE),
+            (is_code(name), Self::CODE),
             (library, Self::LIBRARY),
             (library && starts(MPI_LIBRARIES, name), Self::MPI_LIBRARY),
             (landmark, Self::LANDMARK),
@@ -84,12 +84,6 @@ impl Kinds {
     }
 }
 
-/// `libm.so.6`, `mca_btl_self.so`: a suffix `so`, with numbers behind it or not.
-pub(super) fn is_library(name: &[u8]) -> bool {
-    let is_version = |rest: &[u8]| rest.is_empty() || rest[0] == b'.';
-    name.windows(3).enumerate().any(|(at, part)| part == b".so" && is_version(&name[at + 3..]))
-}
-
 /// Names that hwloc reads of each processor. The C library and libnuma read other names there.
 fn is_topology(path: &[u8]) -> bool {
     let processor = path.strip_prefix(b"/sys/devices/system/cpu/cpu").unwrap_or_default();
@@ -102,12 +96,6 @@ fn is_descriptor_of_another(path: &[u8]) -> bool {
     parts.next().is_some_and(|pid| pid.iter().all(u8::is_ascii_digit)) && parts.next() == Some(b"fd")
 }
 
-/// Suffixes of what interpreters load.
-const CODE: &[&[u8]] = &[
-    b"py", b"pyc", b"pyo", b"pth", b"jl", b"ji", b"pl", b"pm", b"lua", b"luac", b"rb", b"r", b"R", b"rdb",
-    b"rdx", b"js", b"mjs", b"cjs", b"node", b"tcl", b"tm", b"class", b"jar", b"jmod", b"php", b"el", b"elc",
-    b"conf", b"cfg", b"ini", b"toml",
-];
 /// Of Open MPI, MPICH and those derived from it.
 const MPI_LIBRARIES: &[&[u8]] = &[b"libmpi.so", b"libmpich", b"libmpi_", b"libmpicxx", b"libmpifort"];
 /// Seen with Open MPI 4.1, PMIx 2 and 4, MPICH 4.0 and UCX 1.13.

@@ -5,9 +5,10 @@
 //! and counts as found there: an entry that serves must not look useless. Source: `exec(3)`.
 
 use super::book::{Book, EntryId, Search};
-use super::images::{Image, Images};
+use super::images::Image;
 use super::list::{self, List};
 use super::model::SearchKind;
+use super::records::Records;
 use super::tree::{Node, Tree};
 use quell_trace::{Class, Event, ThreadId};
 use std::collections::HashMap;
@@ -34,17 +35,11 @@ struct Current<'a> {
 }
 
 impl<'a> Commands<'a> {
-    pub(super) fn new(
-        image: Image,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        lists: &mut CommandLists<'a>,
-        book: &mut Book<'a>,
-    ) -> Self {
-        let list = images.variable(image, "PATH").map_or_else(List::default, |value| {
+    pub(super) fn new(image: Image, lists: &mut CommandLists<'a>, records: &mut Records<'_, 'a>) -> Self {
+        let list = records.images.variable(image, "PATH").map_or_else(List::default, |value| {
             let list = lists.entry(value).or_insert_with(|| {
-                list::parse(value, &[':'], tree, |directory| {
-                    book.entry(SearchKind::Command, "PATH", directory)
+                list::parse(value, &[':'], records.tree, |directory| {
+                    records.book.entry(SearchKind::Command, "PATH", directory)
                 })
             });
             Arc::clone(list)
@@ -67,16 +62,16 @@ impl<'a> Commands<'a> {
     }
 
     /// Looks at a call that executes, asks for attributes or for permission by name; says whether it is a probe.
-    pub(super) fn add(&mut self, event: &Event, tree: &Tree<'a>, book: &mut Book<'a>) -> bool {
+    pub(super) fn add(&mut self, event: &Event, records: &mut Records<'_, 'a>) -> bool {
         if self.list.is_empty() || !matches!(event.call.class(), Class::Stat | Class::Access | Class::Exec) {
             return false;
         }
-        let node = tree.of_path(event.path);
-        let directory = tree.parent(node);
+        let node = records.tree.of_path(event.path);
+        let directory = records.tree.parent(node);
         if directory == Node::NONE {
             return false;
         }
-        self.go_on(event, node, directory, tree) || self.begin(event, node, directory, tree, book)
+        self.go_on(event, node, directory, records.tree) || self.begin(event, node, directory, records)
     }
 
     fn go_on(&mut self, event: &Event, node: Node, directory: Node, tree: &Tree<'a>) -> bool {
@@ -99,21 +94,14 @@ impl<'a> Commands<'a> {
         true
     }
 
-    fn begin(
-        &mut self,
-        event: &Event,
-        node: Node,
-        directory: Node,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
-    ) -> bool {
+    fn begin(&mut self, event: &Event, node: Node, directory: Node, records: &mut Records<'_, 'a>) -> bool {
         let starts = self.list.first().is_some_and(|place| place.position == 0 && place.node == directory);
         if !starts || (event.call.class() == Class::Exec && node == self.found) {
             return false;
         }
-        self.finish(book);
-        let mut search = Search::new(tree.name(node), None);
-        note(&mut search, &self.list, 0, event, node, tree);
+        self.finish(records.book);
+        let mut search = Search::new(records.tree.name(node), None);
+        note(&mut search, &self.list, 0, event, node, records.tree);
         self.found = if event.outcome.is_success() { node } else { Node::NONE };
         self.current = Some(Current { search, thread: event.thread, at: 0 });
         true

@@ -8,6 +8,7 @@ use super::book::{Book, EntryId, Search};
 use super::images::{Image, Images};
 use super::list::{self, List, Place};
 use super::model::SearchKind;
+use super::records::Records;
 use super::tree::{Node, Tree};
 use quell_trace::{Class, ElfFile, Event};
 use std::collections::{HashMap, HashSet};
@@ -87,8 +88,7 @@ impl<'a> Loaders<'a> {
         &mut self,
         (index, file): (usize, &'a ElfFile),
         origin: Node,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> List {
         let list = self.run_paths.entry((index, origin)).or_insert_with(|| {
             let (value, name) = match (&file.runpath, &file.rpath) {
@@ -96,8 +96,13 @@ impl<'a> Loaders<'a> {
                 (None, Some(value)) => (value, "RPATH"),
                 (None, None) => return Arc::default(),
             };
-            let words = format!("{name} of {}", quell_base::escape(tree.text(tree.of_path(Some(file.path)))));
-            places(value, &[':'], origin, tree, |directory| book.entry(SearchKind::Loader, &words, directory))
+            let words = format!(
+                "{name} of {}",
+                quell_base::escape(records.tree.text(records.tree.of_path(Some(file.path))))
+            );
+            places(value, &[':'], origin, records.tree, |directory| {
+                records.book.entry(SearchKind::Loader, &words, directory)
+            })
         });
         Arc::clone(list)
     }
@@ -207,22 +212,22 @@ impl<'a> Loader<'a> {
     /// The loader of a program that was just executed; `None` for a static program.
     pub(super) fn new(
         image: Image,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
         loaders: &mut Loaders<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> Option<Self> {
-        let program = images.program(image);
-        let index = images.elf_of(program)?;
-        images.elf(index)?.interpreter.as_ref()?;
-        let origin = tree.parent(tree.of_path(program));
-        let library_path = images.variable(image, "LD_LIBRARY_PATH").filter(|value| !value.is_empty());
+        let program = records.images.program(image);
+        let index = records.images.elf_of(program)?;
+        records.images.elf(index)?.interpreter.as_ref()?;
+        let origin = records.tree.parent(records.tree.of_path(program));
         let library_path =
-            library_path.map_or_else(List::default, |value| loaders.library_path(value, origin, tree, book));
+            records.images.variable(image, "LD_LIBRARY_PATH").filter(|value| !value.is_empty());
+        let library_path = library_path.map_or_else(List::default, |value| {
+            loaders.library_path(value, origin, records.tree, records.book)
+        });
         Some(Self {
             objects: vec![Object { elf: index, origin, loader: None, group: 0 }],
             library_path,
-            defaults: loaders.defaults(tree, book),
+            defaults: loaders.defaults(records.tree, records.book),
             cache: None,
             cache_opened: None,
             current: None,
@@ -245,17 +250,15 @@ impl<'a> Loader<'a> {
     pub(super) fn add(
         &mut self,
         event: &Event,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
         loaders: &mut Loaders<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> bool {
-        let node = tree.of_path(event.path);
+        let node = records.tree.of_path(event.path);
         match event.call.class() {
             Class::Stat => self.directory(event, node),
-            Class::Open if node == loaders.cache => self.open_cache(event, book),
-            Class::Open if event.flags & ACCESS_MODE == 0 && loaders.is_library(tree.name(node)) => {
-                self.open(event, node, images, tree, loaders, book)
+            Class::Open if node == loaders.cache => self.open_cache(event, records.book),
+            Class::Open if event.flags & ACCESS_MODE == 0 && loaders.is_library(records.tree.name(node)) => {
+                self.open(event, node, loaders, records)
             }
             _ => false,
         }
@@ -293,30 +296,28 @@ impl<'a> Loader<'a> {
         &mut self,
         event: &Event,
         node: Node,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
         loaders: &mut Loaders<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> bool {
-        let name = tree.name(node);
+        let name = records.tree.name(node);
         if self
             .current
             .as_ref()
             .is_none_or(|current| current.search.name != name || current.search.is_found())
         {
-            self.finish(book);
-            self.current = Some(self.begin(name, images, tree, loaders, book));
+            self.finish(records.book);
+            self.current = Some(self.begin(name, loaders, records));
         }
-        let placed = self.place(node, event, tree, book);
-        let loaded = event.outcome.is_success().then(|| images.elf_of(event.target)).flatten();
+        let placed = self.place(node, event, records);
+        let loaded = event.outcome.is_success().then(|| records.images.elf_of(event.target)).flatten();
         let Some(current) = &mut self.current else { return false };
         let found = match placed {
             Some((entry, position)) => {
                 current.search.probe(entry, position, event.is_miss());
-                current.directory = tree.parent(node);
+                current.directory = records.tree.parent(node);
                 current.place = placed;
                 if event.outcome.is_success() {
-                    current.search.found(entry, tree.text(tree.of_path(event.target)));
+                    current.search.found(entry, records.tree.text(records.tree.of_path(event.target)));
                 }
                 true
             }
@@ -324,10 +325,10 @@ impl<'a> Loader<'a> {
         };
         if let Some(elf) = loaded {
             let asker = current.asker;
-            self.load(elf, tree.parent(node), asker);
+            self.load(elf, records.tree.parent(node), asker);
         }
         if !found && event.outcome.is_success() {
-            self.finish(book);
+            self.finish(records.book);
         }
         found
     }
@@ -346,15 +347,13 @@ impl<'a> Loader<'a> {
     fn begin(
         &mut self,
         name: &'a [u8],
-        images: &Images<'a>,
-        tree: &Tree<'a>,
         loaders: &mut Loaders<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> Current<'a> {
-        let asker = self.asker(name, images);
-        let lists = self.lists(asker, images, tree, loaders, book);
-        let file = asker.and_then(|asker| images.elf(self.objects[usize::from(asker)].elf));
-        let asked_by = file.map(|file| tree.text(tree.of_path(Some(file.path))));
+        let asker = self.asker(name, records.images);
+        let lists = self.lists(asker, loaders, records);
+        let file = asker.and_then(|asker| records.images.elf(self.objects[usize::from(asker)].elf));
+        let asked_by = file.map(|file| records.tree.text(records.tree.of_path(Some(file.path))));
         let search = Search::new(name, asked_by);
         Current { search, asker, lists, at: (0, 0), directory: Node::NONE, place: None }
     }
@@ -373,15 +372,14 @@ impl<'a> Loader<'a> {
     fn lists(
         &self,
         asker: Option<u16>,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
         loaders: &mut Loaders<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> Vec<List> {
         let object = |index: u16| self.objects.get(usize::from(index)).copied();
+        let images = records.images;
         let mut run_path = |object: Object, of_run_path: bool| {
             let file = images.elf(object.elf).filter(|file| file.runpath.is_some() == of_run_path)?;
-            Some(loaders.run_path((object.elf, file), object.origin, tree, book))
+            Some(loaders.run_path((object.elf, file), object.origin, records))
         };
         let mut lists = Vec::new();
         let mut run_paths = Vec::new();
@@ -409,16 +407,10 @@ impl<'a> Loader<'a> {
     }
 
     /// The entry that a probe is of, if it stands where the search may go next.
-    fn place(
-        &mut self,
-        node: Node,
-        event: &Event,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
-    ) -> Option<(EntryId, u32)> {
+    fn place(&mut self, node: Node, event: &Event, records: &mut Records<'_, 'a>) -> Option<(EntryId, u32)> {
         let current = self.current.as_mut()?;
-        let directory = tree.parent(node);
-        let (bases, count) = bases(directory, tree);
+        let directory = records.tree.parent(node);
+        let (bases, count) = bases(directory, records.tree);
         let bases = &bases[..count];
         for base in bases.iter().rev() {
             let lists = current.lists.iter().enumerate().skip(current.at.0);
@@ -442,13 +434,14 @@ impl<'a> Loader<'a> {
         match default {
             Some(place) if event.is_miss() || self.tried_default(place.entry) => {
                 let found = (place.entry, place.position);
-                self.begin_with_cache(book);
+                self.begin_with_cache(records.book);
                 Some(found)
             }
             _ => {
-                self.begin_with_cache(book);
-                let entry =
-                    self.cache.get_or_insert_with(|| book.entry(SearchKind::Loader, "ld.so.cache", CACHE));
+                self.begin_with_cache(records.book);
+                let entry = self
+                    .cache
+                    .get_or_insert_with(|| records.book.entry(SearchKind::Loader, "ld.so.cache", CACHE));
                 Some((*entry, 0))
             }
         }

@@ -26,6 +26,7 @@ mod perl;
 mod program;
 mod python;
 mod r;
+mod records;
 mod tree;
 
 pub use advice::{Advice, ListCosts};
@@ -35,6 +36,7 @@ use book::Book;
 use images::Images;
 use program::{Program, Shared};
 use quell_trace::{Class, Context, Event, PathTable, ProcessId};
+use records::Records;
 use tree::Tree;
 
 /// The searches of one recording being found.
@@ -70,11 +72,12 @@ impl<'a> SearchTally<'a> {
             self.enter(event.process);
         }
         let Some(Some(program)) = self.programs.get_mut(process) else { return };
+        let mut records = Records { images: &self.images, tree: &self.tree, book: &mut self.book };
         let changes = self.images.of(event.process);
         while let Some((_, image)) = changes.get(program.next).filter(|(at, _)| *at <= event.start) {
-            program.replace(*image, &self.images, &self.tree, &mut self.shared, &mut self.book);
+            program.replace(*image, &mut self.shared, &mut records);
         }
-        program.add(event, &self.images, &self.tree, &mut self.shared, &mut self.book);
+        program.add(event, &mut self.shared, &mut records);
     }
 
     /// A process is seen for the first time: it goes on with what its parent is running.

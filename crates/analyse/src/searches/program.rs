@@ -11,6 +11,7 @@ use super::modules::{self, Modules};
 use super::perl::{self, Perl};
 use super::python::Python;
 use super::r::R;
+use super::records::Records;
 use super::tree::{NodeMap, Tree};
 use quell_trace::{Class, Event, PathId};
 use std::sync::Arc;
@@ -68,49 +69,35 @@ impl<'a> Program<'a> {
     }
 
     /// Another program is executed.
-    pub(super) fn replace(
-        &mut self,
-        image: Image,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        shared: &mut Shared<'a>,
-        book: &mut Book<'a>,
-    ) {
-        self.finish(book);
+    pub(super) fn replace(&mut self, image: Image, shared: &mut Shared<'a>, records: &mut Records<'_, 'a>) {
+        self.finish(records.book);
         self.next += 1;
-        self.loader = Loader::new(image, images, tree, &mut shared.loaders, book);
-        let commands = Commands::new(image, images, tree, &mut shared.commands, book);
+        self.loader = Loader::new(image, &mut shared.loaders, records);
+        let commands = Commands::new(image, &mut shared.commands, records);
         if let Some(started) = self.started.take() {
-            commands.started(tree.of_path(Some(started)), tree, book);
+            commands.started(records.tree.of_path(Some(started)), records.tree, records.book);
         }
         self.commands = Some(commands);
-        self.language = Language::new(image, images, tree, shared, book);
+        self.language = Language::new(image, shared, records);
     }
 
     /// Looks at a call: it is a probe of at most one search.
-    pub(super) fn add(
-        &mut self,
-        event: &Event,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        shared: &mut Shared<'a>,
-        book: &mut Book<'a>,
-    ) {
+    pub(super) fn add(&mut self, event: &Event, shared: &mut Shared<'a>, records: &mut Records<'_, 'a>) {
         if matches!(event.call.class(), Class::Open | Class::Stat)
             && let Some(loader) = &mut self.loader
-            && loader.add(event, images, tree, &mut shared.loaders, book)
+            && loader.add(event, &mut shared.loaders, records)
         {
             return;
         }
         if let Some(commands) = &mut self.commands {
-            if commands.add(event, tree, book) {
+            if commands.add(event, records) {
                 return;
             }
         } else if event.call.class() == Class::Exec && event.outcome.is_success() {
             self.started = event.path;
         }
         if let Some(language) = &mut self.language {
-            language.add(event, images, tree, book);
+            language.add(event, records);
         }
     }
 
@@ -130,29 +117,25 @@ impl<'a> Program<'a> {
 
 impl<'a> Language<'a> {
     /// The language that a program is written in, by the name of its file.
-    fn new(
-        image: Image,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        shared: &Shared<'a>,
-        book: &mut Book<'a>,
-    ) -> Option<Self> {
-        let name = images.program_name(image, tree);
+    fn new(image: Image, shared: &Shared<'a>, records: &mut Records<'_, 'a>) -> Option<Self> {
+        let name = records.images.program_name(image, records.tree);
         if modules::PROGRAMS.iter().any(|program| name.starts_with(program))
-            && let Some(modules) = Modules::new(image, images, tree)
+            && let Some(modules) = Modules::new(image, records.images, records.tree)
         {
             return Some(Self::Modules(Listed::new(modules)));
         }
         match name {
             name if name.starts_with(b"python") || name.starts_with(b"pypy") => {
-                Some(Self::Python(Python::new(image, images, tree, book)))
+                Some(Self::Python(Python::new(image, records)))
             }
             name if name.starts_with(b"perl") => {
-                Some(Self::Perl(Listed::new(Perl::new(image, images, tree, &shared.perl))))
+                Some(Self::Perl(Listed::new(Perl::new(image, records.images, records.tree, &shared.perl))))
             }
-            name if name.starts_with(b"lua") => Some(Self::Lua(Listed::new(Lua::new(image, images, tree)))),
-            b"R" | b"Rscript" => Some(Self::R(Listed::new(R::new(image, images, tree)))),
-            b"julia" => Some(Self::Julia(Listed::new(Julia::new(image, images, tree)))),
+            name if name.starts_with(b"lua") => {
+                Some(Self::Lua(Listed::new(Lua::new(image, records.images, records.tree))))
+            }
+            b"R" | b"Rscript" => Some(Self::R(Listed::new(R::new(image, records.images, records.tree)))),
+            b"julia" => Some(Self::Julia(Listed::new(Julia::new(image, records.images, records.tree)))),
             _ => None,
         }
     }
@@ -168,14 +151,14 @@ impl<'a> Language<'a> {
         }
     }
 
-    fn add(&mut self, event: &Event, images: &Images<'a>, tree: &Tree<'a>, book: &mut Book<'a>) -> bool {
+    fn add(&mut self, event: &Event, records: &mut Records<'_, 'a>) -> bool {
         match self {
-            Self::Python(python) => python.add(event, images, tree, book),
-            Self::Perl(listed) => listed.add(event, tree, book),
-            Self::R(listed) => listed.add(event, tree, book),
-            Self::Lua(listed) => listed.add(event, tree, book),
-            Self::Julia(listed) => listed.add(event, tree, book),
-            Self::Modules(listed) => listed.add(event, tree, book),
+            Self::Python(python) => python.add(event, records),
+            Self::Perl(listed) => listed.add(event, records.tree, records.book),
+            Self::R(listed) => listed.add(event, records.tree, records.book),
+            Self::Lua(listed) => listed.add(event, records.tree, records.book),
+            Self::Julia(listed) => listed.add(event, records.tree, records.book),
+            Self::Modules(listed) => listed.add(event, records.tree, records.book),
         }
     }
 

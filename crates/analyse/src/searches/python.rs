@@ -15,6 +15,7 @@
 use super::book::{Book, EntryId, Search};
 use super::images::{Image, Images};
 use super::model::SearchKind;
+use super::records::Records;
 use super::tree::{Node, NodeMap, Tree};
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event, ThreadId};
@@ -87,7 +88,7 @@ struct Module<'a> {
 }
 
 impl<'a> Python<'a> {
-    pub(super) fn new(image: Image, images: &Images<'a>, tree: &Tree<'a>, book: &mut Book<'a>) -> Self {
+    pub(super) fn new(image: Image, records: &mut Records<'_, 'a>) -> Self {
         let mut python = Self {
             image,
             entries: Vec::new(),
@@ -97,12 +98,12 @@ impl<'a> Python<'a> {
             path_file: Node::NONE,
             from_path_file: NodeMap::default(),
         };
-        let value = images.variable(image, "PYTHONPATH").unwrap_or_default();
+        let value = records.images.variable(image, "PYTHONPATH").unwrap_or_default();
         for element in value.split(':').filter(|element| !element.is_empty()) {
-            let node = tree.find(element.as_bytes()).filter(|node| tree.is_absolute(*node));
+            let node = records.tree.find(element.as_bytes()).filter(|node| records.tree.is_absolute(*node));
             if let Some(node) = node.filter(|node| !python.roles.contains_key(node)) {
                 let last = python.entries.len().checked_sub(1);
-                python.learn(node, "PYTHONPATH", last, tree, book);
+                python.learn(node, "PYTHONPATH", last, records);
             }
         }
         python
@@ -114,43 +115,32 @@ impl<'a> Python<'a> {
     }
 
     /// Looks at a call on a name; says whether it is a probe.
-    pub(super) fn add(
-        &mut self,
-        event: &Event,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
-    ) -> bool {
-        if !tree.is_named(event) || !matches!(event.call.class(), Class::Open | Class::Stat) {
+    pub(super) fn add(&mut self, event: &Event, records: &mut Records<'_, 'a>) -> bool {
+        if !records.tree.is_named(event) || !matches!(event.call.class(), Class::Open | Class::Stat) {
             return false;
         }
-        let node = tree.asked(event);
+        let node = records.tree.asked(event);
         if node == Node::NONE {
             return false;
         }
         if event.call.class() == Class::Open {
-            return self.open(event, node, images, tree, book);
+            return self.open(event, node, records);
         }
         self.streak = if self.streak.0 == node { (node, self.streak.1.saturating_add(1)) } else { (node, 1) };
         match self.roles.get(&node).copied() {
-            Some(Role::Entry(entry)) => self.ask_entry(event, entry, book),
-            Some(Role::Package { entry, listed }) => self.ask_package(event, node, entry, listed, book),
-            None => self.ask_name(event, node, tree, book),
+            Some(Role::Entry(entry)) => self.ask_entry(event, entry, records.book),
+            Some(Role::Package { entry, listed }) => {
+                self.ask_package(event, node, entry, listed, records.book)
+            }
+            None => self.ask_name(event, node, records),
         }
     }
 
-    fn open(
-        &mut self,
-        event: &Event,
-        node: Node,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
-    ) -> bool {
+    fn open(&mut self, event: &Event, node: Node, records: &mut Records<'_, 'a>) -> bool {
         if event.flags & O_DIRECTORY == 0 {
-            let is_path_file = event.outcome.is_success() && tree.name(node).ends_with(b".pth");
+            let is_path_file = event.outcome.is_success() && records.tree.name(node).ends_with(b".pth");
             self.path_file = if is_path_file { node } else { Node::NONE };
-            return self.ask_name(event, node, tree, book);
+            return self.ask_name(event, node, records);
         }
         let asked = if self.streak.0 == node { self.streak.1 } else { 0 };
         if !event.outcome.is_success() {
@@ -167,22 +157,14 @@ impl<'a> Python<'a> {
                 let entry = *entry;
                 self.note(event, entry)
             }
-            None if asked >= TAKING_UP => self.take_up(event, node, asked, images, tree, book),
+            None if asked >= TAKING_UP => self.take_up(event, node, asked, records),
             None => false,
         }
     }
 
     /// A finder was made for a directory that was not known.
-    fn take_up(
-        &mut self,
-        event: &Event,
-        node: Node,
-        asked: u32,
-        images: &Images<'a>,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
-    ) -> bool {
-        let above = tree.parent(node);
+    fn take_up(&mut self, event: &Event, node: Node, asked: u32, records: &mut Records<'_, 'a>) -> bool {
+        let above = records.tree.parent(node);
         // A directory in a package is a package without `__init__`.
         if let Some(Role::Package { entry, .. }) = self.roles.get(&above).copied() {
             self.roles.insert(node, Role::Package { entry, listed: true });
@@ -191,8 +173,8 @@ impl<'a> Python<'a> {
         let before =
             self.current.as_ref().filter(|current| self.goes_on(current, event) && current.package.is_none());
         let before = before.map(|current| current.last);
-        let origin = self.origin(node, images, tree);
-        let entry = self.learn(node, &origin, before, tree, book);
+        let origin = self.origin(node, records.images, records.tree);
+        let entry = self.learn(node, &origin, before, records);
         let rank = self.entries[entry].rank;
         // Entries of `site` follow; those that the program starts with come first.
         let may_lead = ["working directory", "directory of the script", "added by the program"];
@@ -201,7 +183,7 @@ impl<'a> Python<'a> {
             && self.entries.iter().all(|other| other.rank <= rank);
         self.entries[entry].listed = true;
         if before.is_none() {
-            self.finish(book);
+            self.finish(records.book);
             self.current = Some(Current::new(event.thread, entry, None));
         }
         if let Some(current) = &mut self.current {
@@ -218,12 +200,11 @@ impl<'a> Python<'a> {
         node: Node,
         origin: &str,
         before: Option<usize>,
-        tree: &Tree<'a>,
-        book: &mut Book<'a>,
+        records: &mut Records<'_, 'a>,
     ) -> usize {
         let rank = before.map_or(0, |before| self.entries[before].rank + 1);
         self.entries.iter_mut().filter(|entry| entry.rank >= rank).for_each(|entry| entry.rank += 1);
-        let id = book.entry(SearchKind::Python, origin, tree.text(node));
+        let id = records.book.entry(SearchKind::Python, origin, records.tree.text(node));
         self.entries.push(Entry { node, id, rank, listed: false, fresh: false });
         self.roles.insert(node, Role::Entry(self.entries.len() - 1));
         self.entries.len() - 1
@@ -310,30 +291,30 @@ impl<'a> Python<'a> {
     }
 
     /// A call on a file or directory that may be what is looked for.
-    fn ask_name(&mut self, event: &Event, node: Node, tree: &Tree<'a>, book: &mut Book<'a>) -> bool {
+    fn ask_name(&mut self, event: &Event, node: Node, records: &mut Records<'_, 'a>) -> bool {
         if self.path_file != Node::NONE && event.outcome.is_success() && event.call.class() == Class::Stat {
             self.from_path_file.insert(node, self.path_file);
         }
         let Some(current) = &self.current else { return false };
         let walking = self.goes_on(current, event) && current.package.is_none();
-        if walking && is_zip(tree.name(node)) {
-            let entry = self.learn(node, "zip of the standard library", Some(current.last), tree, book);
-            return self.ask_entry(event, entry, book);
+        if walking && is_zip(records.tree.name(node)) {
+            let entry = self.learn(node, "zip of the standard library", Some(current.last), records);
+            return self.ask_entry(event, entry, records.book);
         }
         let entry = current.last;
         let container = current.package.unwrap_or(self.entries[entry].node);
-        let Some(module) = Module::of(node, tree) else {
-            return self.ask_portion(event, node, container, entry, tree);
+        let Some(module) = Module::of(node, records.tree) else {
+            return self.ask_portion(event, node, container, entry, records.tree);
         };
         if module.container != container || current.thread != event.thread {
             return false;
         }
-        let name = module.name(self.entries[entry].node, node, tree);
+        let name = module.name(self.entries[entry].node, node, records.tree);
         let known = current.search.name;
         if current.search.is_found() && !(module.compiled || known == name) {
             return false;
         }
-        self.ask_module(event, node, &module, name, entry, tree)
+        self.ask_module(event, node, &module, name, entry, records.tree)
     }
 
     fn ask_module(

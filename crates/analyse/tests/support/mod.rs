@@ -17,15 +17,7 @@ pub(crate) fn header(command: &[&str]) -> Header {
 
 /// A mount of the only namespace.
 pub(crate) fn mount(point: &str, kind: &str) -> Mount {
-    Mount {
-        namespace: 0,
-        mount_point: point.into(),
-        root: "/".into(),
-        kind: kind.into(),
-        source: String::new(),
-        device: 0,
-        options: String::new(),
-    }
+    Mount::of_type(0, point, kind)
 }
 
 /// A recording being made up: one process with one thread, and what is added.

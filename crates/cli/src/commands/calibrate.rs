@@ -7,6 +7,7 @@ use crate::leftovers;
 use crate::printer::Printer;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::shell::quoted_name;
 use quell_base::{escape, shown};
 use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};
 use quell_trace::ServedBy;
@@ -58,7 +59,7 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     printer.talk(&format!(
         "wrote `{}`; next: quell predict T --fs {}",
         shown(&flags.output),
-        shown(&flags.output)
+        quoted_name(&flags.output)
     ));
     Ok(0)
 }

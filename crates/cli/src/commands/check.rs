@@ -9,8 +9,7 @@ use quell_mount::stamp::{self, Stamp};
 use quell_mount::{Checked, OsError, SourceChange, Trust};
 use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
 use rustix::io::Errno;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// Changes that are listed in JSON.
@@ -18,7 +17,7 @@ const LISTED: usize = 1000;
 
 pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
     let (path, name) = (flags.image.as_path(), shown(&flags.image));
-    let trust = if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot };
+    let trust = if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
     let refused = |error| {
         let hint = images::hint(&error);
         Failure::new(error).context(format!("image `{name}`")).hint(hint)
@@ -27,11 +26,13 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
     // A change during the comparison must not count as compared.
     let checked_at = host::now() as u64;
     let opened = quell_mount::view_trusted(path, trust).map_err(refused)?;
-    let checked = quell_mount::check::check(&opened, flags.jobs.into()).map_err(refused)?;
+    let checked = quell_mount::check::check(&opened, path, flags.jobs.into()).map_err(refused)?;
     let seconds = began.elapsed().as_secs_f64();
     let left = match checked.changes.is_empty() {
-        // A complete image without its originals was compared with nothing.
-        true if flags.valid_for.0 > 0 && checked.entries > 0 => {
+        true if flags.valid_for.0 > 0 && is_compared(&checked) && !checked.is_as_packed() => {
+            Err("names came or went in its directories, which concerns no recorded program".to_owned())
+        }
+        true if flags.valid_for.0 > 0 && is_compared(&checked) => {
             leave(path, &opened, flags, checked_at).map(Some)
         }
         true => Ok(None),
@@ -45,10 +46,13 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
     if !checked.changes.is_empty() {
         return Err(changed(path, &checked.changes));
     }
-    printer.data(&format!(
-        "{name}: unchanged; {} entries compared in {} operations, at most {} at a time, in {seconds:.1} s\n",
-        checked.entries, checked.operations, flags.jobs
-    ))?;
+    printer.data(&match is_compared(&checked) {
+        true => format!(
+            "{name}: unchanged; {} entries compared in {} operations, at most {} at a time, in {seconds:.1} s\n",
+            checked.entries, checked.operations, flags.jobs
+        ),
+        false => format!("{name}: not compared: this node does not have its originals\n"),
+    })?;
     match left {
         Ok(Some(left)) => {
             printer.talk(&format!("ranks trust that for {} (`{}`)", flags.valid_for, left.path))
@@ -63,6 +67,11 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
     Ok(0)
 }
 
+/// A complete image without its originals was compared with nothing.
+fn is_compared(checked: &Checked) -> bool {
+    checked.entries > 0
+}
+
 fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
     let what = match changes.len() {
         1 => "1 original has".to_owned(),
@@ -72,17 +81,13 @@ fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
     Failure::message(message).facts(images::first_changes(changes)).hint(images::mending(path)).status(1)
 }
 
-/// Leaves a stamp beside the image, unless that would change a directory that the image answers for.
+/// Leaves a stamp beside the image.
 fn leave(
     path: &Path,
     opened: &images::Opened,
     flags: &CheckSources,
     checked: u64,
 ) -> Result<LeftStamp, String> {
-    let covered = directory_of(path).canonicalize().ok().filter(|directory| is_covered(opened, directory));
-    if let Some(directory) = covered {
-        return Err(format!("the image covers `{}`, which it would change", shown(&directory)));
-    }
     if !flags.trust && !stamp::may_count(path) {
         return Err("others can write to the directory, or to one above it".to_owned());
     }
@@ -94,27 +99,6 @@ fn leave(
         }
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn directory_of(path: &Path) -> PathBuf {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// A new name in `directory` would make the image stale.
-fn is_covered(image: &images::Opened, directory: &Path) -> bool {
-    use quell_image::export::find::{LastLink, find};
-    let index = image.index();
-    let within = |place: quell_image::IndexedDirectory<'_>| {
-        directory.starts_with(std::ffi::OsStr::from_bytes(place.path))
-    };
-    if !index.roots().any(within) || index.live_directories().any(within) {
-        return false;
-    }
-    let found = find(image, directory.as_os_str().as_bytes(), LastLink::Keep);
-    found.is_ok_and(|found| {
-        let partial = image.absences(found.nid).is_ok_and(|absences| !absences.is_empty());
-        partial || image.coverage(found.nid) == Ok(quell_image::Coverage::Complete)
-    })
 }
 
 fn comparison(
@@ -137,6 +121,7 @@ fn comparison(
         schema_version: SCHEMA_VERSION,
         image,
         unchanged: checked.changes.is_empty(),
+        compared: is_compared(checked),
         entries: checked.entries,
         operations: checked.operations,
         jobs: flags.jobs,

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flags::Demo;
 use crate::printer::Printer;
 use crate::traces;
-use quell_base::shell::quoted;
+use quell_base::shell::quoted_name;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -81,7 +81,7 @@ impl Stage<'_> {
     fn quell(&self, arguments: &[&str], command: &[OsString], lines: usize) -> Result<(), Failure> {
         let words = arguments.iter().map(OsStr::new).chain(command.iter().map(OsString::as_os_str));
         let words: Vec<&OsStr> = words.collect();
-        let shown: Vec<String> = words.iter().map(|word| quoted(word.as_encoded_bytes())).collect();
+        let shown: Vec<String> = words.iter().map(quoted_name).collect();
         self.say(&format!("$ quell {}\n", shown.join(" ")))?;
         let mut process = Command::new(&self.quell);
         process.args(&words).current_dir(&self.directory).stdin(Stdio::null()).stderr(Stdio::inherit());

@@ -6,8 +6,8 @@ use crate::printer::Printer;
 use crate::{output, traces};
 use quell_analyse::comparison::increases;
 use quell_analyse::{Comparison, Doubt, Summary};
-use quell_report::view::{self, Extent};
-use quell_report::{csv, terminal};
+use quell_report::terminal;
+use quell_report::view::{self, Rows};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     output::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv.is_some())])?;
     let comparison = quell_analyse::compare(&summarise(&flags.before)?, &summarise(&flags.after)?);
     let increases = increases(&comparison, &flags.fail_on_increase);
-    let view = |extent| view::diff(&comparison, &increases, extent);
+    let view = |rows| view::diff(&comparison, &increases, rows);
     let text = match flags.csv {
-        Some(table) => csv::diff(table, &view(Extent::Whole)),
-        None if flags.json => output::json(&view(Extent::Top))?,
-        None => terminal::diff(&view(Extent::Top), printer.style()),
+        Some(table) => table.text(&view(Rows::Whole)),
+        None if flags.json => output::json(&view(Rows::Top))?,
+        None => terminal::diff(&view(Rows::Top), printer.style()),
     };
     printer.data(&text)?;
     if flags.fail_on_increase.is_empty() {

@@ -9,7 +9,7 @@ use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
-use quell_record::{Barrier, RecordError, Recording};
+use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -38,7 +38,13 @@ fn examined(
 ) -> DoctorView {
     let (extras, needs): (Vec<_>, Vec<_>) =
         examination.findings.iter().partition(|finding| !is_needed(finding.subject));
-    let probes = needs.into_iter().map(probe).chain(image).chain(recording(recorded));
+    let probes = needs.into_iter().map(probe).chain(image).chain(recording(recorded, examination.mounts));
+    let engine = match recorded {
+        Some(Ok(())) => Some("ptrace"),
+        // The recorder can mount if `run` can.
+        Some(Err(_)) if examination.mounts => Some("mount"),
+        _ => None,
+    };
     DoctorView {
         schema_version: SCHEMA_VERSION,
         kernel: host::kernel(),
@@ -49,7 +55,8 @@ fn examined(
             (false, true) => "extract",
             (false, false) => "off",
         },
-        record_works: recorded.map(|recorded| recorded.is_ok()),
+        record_works: recorded.map(|_| engine.is_some()),
+        record_engine: engine,
     }
 }
 
@@ -87,7 +94,7 @@ fn probe(finding: &Finding) -> DoctorProbe {
 
 /// Opens the image as a run would.
 fn image(path: &Path, trust: bool) -> DoctorProbe {
-    let trust = if trust { Trust::Anybody } else { Trust::OwnerOrRoot };
+    let trust = if trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
     let shown = shown(path);
     let mut probe =
         DoctorProbe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
@@ -131,16 +138,19 @@ fn try_recording() -> Option<Result<(), Barrier>> {
         command,
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         directory: directory.path().join("true.qtrace"),
+        engine: EngineChoice::Ptrace,
+        roots: Vec::new(),
+        scope: Scope::Run,
     };
-    match quell_record::record(&recording) {
+    match quell_record::record(&recording, &mut ()) {
         Ok(recorded) if recorded.header.recorder.events > 0 => Some(Ok(())),
         Err(RecordError::Barred { barrier, .. }) => Some(Err(barrier)),
         Ok(_) | Err(_) => None,
     }
 }
 
-/// The two things that recording needs.
-fn recording(recorded: Option<Result<(), Barrier>>) -> [DoctorProbe; 2] {
+/// The two things that recording needs where it cannot mount.
+fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProbe; 2] {
     let (ptrace, filter) = match recorded {
         None => ("unknown", "unknown"),
         Some(Ok(())) => ("ok", "ok"),
@@ -153,7 +163,7 @@ fn recording(recorded: Option<Result<(), Barrier>>) -> [DoctorProbe; 2] {
         DoctorProbe {
             name,
             answer,
-            needed: true,
+            needed: !mounts || answer == "ok",
             detail: None,
             cause: cause.as_ref().map(|cause| cause.setting.clone()),
             ask: cause.map(|cause| cause.ask),
@@ -170,7 +180,7 @@ fn barred(barrier: Barrier) -> Cause {
             "`sysctl -w kernel.yama.ptrace_scope=1`, and `kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf"
         }
         Barrier::Selinux => "`setsebool -P deny_ptrace off`",
-        Barrier::OtherTracer { .. } => "nothing: run it without that tracer",
+        Barrier::OtherTracer { .. } | Barrier::Recorded { .. } => "nothing: run it without that tracer",
         Barrier::SeccompFilter => {
             "a container started with a seccomp profile that allows `ptrace` and `seccomp`"
         }

@@ -4,6 +4,8 @@ use crate::failure::Failure;
 use crate::flags::{Import, Tool};
 use crate::printer::Printer;
 use crate::traces;
+use quell_base::shell::quoted_name;
+use quell_base::shown;
 use quell_import::{ImportError, ImportRequest, Imported};
 use quell_record::node;
 use quell_trace::resolve::NoFileSystem;
@@ -76,13 +78,14 @@ fn working_directory(directory: &Path) -> Vec<u8> {
 /// One line on what was imported, what is missing in it, and the next step.
 fn say(imported: &Imported, directory: &Path, flags: &Import, printer: &Printer) {
     let recorder = &imported.header.recorder;
-    let name = directory.display();
+    let name = shown(directory);
     if let Some(first) = recorder.notes.first().filter(|_| recorder.lost > 0) {
         printer.warn(&format!("the trace lacks {}: {first}", count(recorder.lost, "call", "calls")));
     }
     let (calls, processes) =
         (count(recorder.events, "call", "calls"), count(imported.processes, "process", "processes"));
-    printer.talk(&format!("imported {calls} of {processes} in `{name}`; next: quell report {name}"));
+    let next = quoted_name(directory);
+    printer.talk(&format!("imported {calls} of {processes} in `{name}`; next: quell report {next}"));
     if !flags.here && flags.mounts.is_none() {
         printer.talk("`--here`, on the node where the command ran, adds its file systems and symbolic links");
     }
@@ -122,13 +125,10 @@ fn explain(error: ImportError) -> Failure {
         ImportError::Trace(error) => return traces::explain(error),
         error => Failure::new(error),
     };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    failure.hints(hint)
 }
 
-/// How many files `strace -ff -o PATH` left, where there is none of that name itself.
+/// The number of files that `strace -ff -o PATH` left, where there is none of that name itself.
 fn thread_logs(path: &Path) -> Option<usize> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let stem = path.file_name()?.as_bytes();

@@ -1,14 +1,19 @@
 //! `quell record`.
 
 use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
-use crate::flags::{self, Record};
+use crate::flags::{self, Record, RecordEngine};
 use crate::printer::Printer;
 use crate::{host, launch, names, traces};
-use quell_base::{Launcher, RankId};
-use quell_record::{RecordError, Recorded, Recording};
-use quell_trace::TraceError;
+use clap::ValueEnum;
+use quell_base::shell::quoted_name;
+use quell_base::{Launcher, RankId, shown};
+use quell_record::{
+    Barrier, EngineChoice, Leftover, Listener, RecordError, Recorded, Recording, Scope, StartLimits,
+};
+use quell_trace::{Ended, TraceError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     let launcher = host::launcher();
@@ -21,20 +26,106 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     if let Some(inner) = launch::wrapped_run(&flags.command) {
         return record_inside(flags, inner, printer);
     }
-    let directory = directory(&flags, launcher.as_ref());
-    make_way(&directory, &flags)?;
+    if let Some(name) = launch::launcher_in(&flags.command, launcher.as_ref()) {
+        printer.warn(&format!("`{name}` starts ranks outside of the recording"));
+        printer.hint(&format!("{name} ... quell record -- CMD"));
+    }
+    let speaks = launcher.as_ref().is_none_or(|launcher| speaks(flags.ranks.as_deref(), launcher));
+    let rank = launcher.as_ref().map(|launcher| launcher.rank);
+    let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
+    make_way(&names::of_rank(&named, rank), &flags)?;
     let request = Recording {
         header: traces::begun(&flags.command, launcher.as_ref()),
         command: flags.command,
         environment: std::env::vars_os().collect(),
-        directory,
+        directory: PathBuf::new(),
+        scope: scope(flags.until_started),
+        engine: engine(flags.engine),
+        roots: flags.roots,
     };
-    let recorded = quell_record::record(&request).map_err(explain)?;
+    let (recorded, directory) = record(request, &named, rank, speaks, printer)?;
     let status = recorded.exit.shell_status();
-    if launcher.is_none_or(|launcher| speaks(flags.ranks.as_deref(), &launcher)) {
-        say(recorded, &request.directory, printer);
+    if speaks {
+        say(recorded, &directory, printer);
     }
     Ok(u8::try_from(status).unwrap_or(OURS))
+}
+
+fn engine(flag: RecordEngine) -> EngineChoice {
+    match flag {
+        RecordEngine::Auto => EngineChoice::Auto,
+        RecordEngine::Ptrace => EngineChoice::Ptrace,
+        RecordEngine::Mount => EngineChoice::Mount,
+    }
+}
+
+fn scope(until_started: Option<Duration>) -> Scope {
+    match until_started {
+        Some(quiet) => Scope::Start(StartLimits { quiet, ..StartLimits::default() }),
+        None => Scope::Run,
+    }
+}
+
+/// Records into the directory that was named, or into the next that is free: a trace that is there already must not
+/// cost the user a place in the queue.
+fn record(
+    mut request: Recording,
+    named: &Path,
+    rank: Option<RankId>,
+    speaks: bool,
+    printer: &Printer,
+) -> Result<(Recorded, PathBuf), Failure> {
+    let mut teller = Teller { printer, name: program(&request.command), scope: request.scope };
+    for number in 1..=MOST_NAMES {
+        let trace = if number == 1 { named.to_owned() } else { names::numbered(named, number) };
+        request.directory = names::of_rank(&trace, rank);
+        if request.directory.symlink_metadata().is_ok() {
+            continue;
+        }
+        if number > 1 && speaks {
+            let (taken, free) = (names::of_rank(named, rank), request.directory.display());
+            printer.talk(&format!("`{}` exists already: the trace becomes `{free}`", taken.display()));
+        }
+        match quell_record::record(&request, &mut teller) {
+            // Another recording took the name meanwhile.
+            Err(RecordError::Trace(TraceError::Exists { .. })) => {}
+            recorded => return Ok((recorded.map_err(explain)?, request.directory)),
+        }
+    }
+    Err(traces::explain(TraceError::Exists { path: names::of_rank(named, rank) }).status(OURS))
+}
+
+/// The number of names to try.
+const MOST_NAMES: u32 = 1000;
+
+/// Tells the user why the recorder waits.
+struct Teller<'a> {
+    printer: &'a Printer,
+    name: String,
+    scope: Scope,
+}
+
+impl Listener for Teller<'_> {
+    fn waits(&mut self, processes: &[Leftover]) {
+        const SHOWN: usize = 3;
+        let mut names: Vec<String> = processes.iter().take(SHOWN).map(named).collect();
+        names.extend(processes.len().checked_sub(SHOWN + 1).map(|more| format!("{} more", more + 1)));
+        let consequence = match self.scope {
+            Scope::Run => "ends them and keeps the trace",
+            Scope::Start(_) => "ends the recording and lets them run on",
+        };
+        self.printer.warn(&format!("`{}` ended; still recording {}", self.name, names.join(", ")));
+        self.printer.hint(&format!("Ctrl-C {consequence}"));
+    }
+}
+
+fn program(command: &[OsString]) -> String {
+    let name = command.first().and_then(|program| Path::new(program).file_name()).unwrap_or_default();
+    shown(name)
+}
+
+fn named(leftover: &Leftover) -> String {
+    format!("`{}` (process {})", leftover.name, leftover.process)
 }
 
 /// This rank records: one of `--ranks`, else rank 0 or the sample.
@@ -57,20 +148,11 @@ fn is_asked_in_vain(flags: &Record, launcher: &Launcher) -> bool {
     launcher.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
 }
 
-fn directory(flags: &Record, launcher: Option<&Launcher>) -> PathBuf {
-    let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
-    names::of_rank(&named, launcher.map(|launcher| launcher.rank))
-}
-
 /// Removes an earlier trace when that was asked for and there is a command to record; anything else that is in the way
 /// stays.
 fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
-    if !directory.exists() {
+    if !flags.force || !directory.exists() {
         return Ok(());
-    }
-    let exists = || traces::explain(TraceError::Exists { path: directory.to_owned() }).status(OURS);
-    if !flags.force {
-        return Err(exists());
     }
     if !directory.join("header.json").is_file() {
         let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
@@ -90,10 +172,16 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     output = std::path::absolute(&output).unwrap_or(output);
     let mut command = vec![ourselves.into_os_string(), "record".into(), "--output".into(), output.into()];
     command.extend(flags.force.then(|| OsString::from("--force")));
+    let quiet = flags.until_started.map(|quiet| format!("--until-started={}", quiet.as_secs_f64()));
+    command.extend(quiet.map(OsString::from));
     if let Some(ranks) = flags.ranks {
         let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
         command.push(format!("--ranks={}", ranks.join(",")).into());
     }
+    if let Some(value) = flags.engine.to_possible_value() {
+        command.push(format!("--engine={}", value.get_name()).into());
+    }
+    command.extend(flags.roots.into_iter().flat_map(|root| [OsString::from("--root"), root.into()]));
     command.extend(printer.flags().map(OsString::from));
     command.push("--".into());
     command.extend(inner.command);
@@ -103,7 +191,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
 /// One line on what was recorded, what is missing in it, and the next step.
 fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     let recorder = &recorded.header.recorder;
-    let name = directory.display();
+    let name = shown(directory);
     if let Some(problem) = recorded.problem {
         printer.warn(&format!("the trace is partial: {}", Failure::new(problem).line()));
         printer.hint("make room, or write elsewhere with `-o DIR`");
@@ -111,7 +199,16 @@ fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     if recorder.lost > 0 {
         printer.warn(&format!("the trace lacks calls: {}", recorder.notes.join("; ")));
     }
-    printer.talk(&format!("recorded {} calls in `{name}`; next: quell report {name}", recorder.events));
+    if let Some(barrier) = recorded.barrier {
+        printer.warn(&format!("recorded through a mount, which sees less than ptrace does: {barrier}"));
+    }
+    let part = match recorded.header.ended {
+        Some(Ended::Started) => " of the start",
+        Some(Ended::Limit) => ", cut short,",
+        Some(Ended::Exit) | None => "",
+    };
+    let next = quoted_name(directory);
+    printer.talk(&format!("recorded {} calls{part} in `{name}`; next: quell report {next}", recorder.events));
     let written = byte_code_written(directory);
     if written > 0 {
         printer.hint(&format!(
@@ -138,21 +235,21 @@ fn explain(error: RecordError) -> Failure {
     let (status, hint) = match &error {
         RecordError::NotFound { .. } => (NOT_FOUND, Some(failure::LOOK_FOR)),
         RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, Some(failure::MAKE_EXECUTABLE)),
-        RecordError::Barred { .. } => (
-            OURS,
-            Some(
-                "record on a node that allows it, or use a log: `strace -f -o LOG CMD` needs the same right",
-            ),
-        ),
+        RecordError::Barred { barrier: Barrier::Recorded { .. }, .. } => {
+            (OURS, Some("record once, around everything: `quell record -- CMD`"))
+        }
+        RecordError::Barred { .. } => {
+            (OURS, Some("`--engine mount` needs no ptrace; `quell doctor` says what it needs instead"))
+        }
         RecordError::Trace(TraceError::Exists { .. }) => {
             (OURS, Some("`--force` replaces it, `-o DIR` writes elsewhere"))
         }
         RecordError::Trace(_) => (OURS, Some("`-o DIR` writes the trace elsewhere")),
+        RecordError::Unmountable { .. } => (OURS, Some("`quell doctor` says what bars it")),
+        RecordError::NoRoot { .. } => {
+            (OURS, Some("`--root DIR` names a directory other than `/`, `/proc`, `/sys` and `/dev`"))
+        }
         RecordError::ZeroByte { .. } | RecordError::Start { .. } => (OURS, None),
     };
-    let failure = Failure::new(error).status(status);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).status(status).hints(hint)
 }

@@ -6,9 +6,8 @@ use crate::output::{json, only_one_on_stdout};
 use crate::printer::Printer;
 use crate::{html, limits, traces};
 use quell_analyse::{Diagnosis, Summary};
-use quell_report::csv;
 use quell_report::terminal::Detail;
-use quell_report::view::Extent;
+use quell_report::view::Rows;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     only_one_on_stdout(&[
@@ -21,7 +20,7 @@ pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> 
         return Ok(0);
     }
     let summary = traces::summarise(&flags.traces)?;
-    let diagnosis = quell_analyse::diagnose(&summary, &flags.limits.rules());
+    let diagnosis = quell_analyse::diagnose(&summary, &flags.limits.in_force());
     show(flags, &summary, &diagnosis, printer)?;
     let fails = |code: &str| flags.fail_on.iter().any(|given| given == code || given == limits::ANY);
     Ok(u8::from(diagnosis.findings.iter().any(|finding| fails(finding.code))))
@@ -33,17 +32,17 @@ fn show(
     diagnosis: &Diagnosis,
     printer: &mut Printer,
 ) -> Result<(), Failure> {
-    let view = |extent| quell_report::view::report(summary, diagnosis, extent);
+    let view = |rows| quell_report::view::report(summary, diagnosis, rows);
     if let Some(file) = &flags.html {
-        html::write(&quell_report::html::report(&view(Extent::Top))?, file, printer)?;
+        html::write(&quell_report::html::report(&view(Rows::Top))?, file, printer)?;
     }
     let text = match (flags.csv, &flags.html) {
-        (Some(table), _) => csv::report(table, &view(Extent::Whole)),
-        (None, _) if flags.json => json(&view(Extent::Top))?,
+        (Some(table), _) => table.text(&view(Rows::Whole)),
+        (None, _) if flags.json => json(&view(Rows::Top))?,
         (None, Some(_)) => return Ok(()),
         (None, None) => {
             let detail = if flags.all { Detail::Everything } else { Detail::Essential };
-            quell_report::terminal::report(&view(Extent::Top), detail, printer.style())
+            quell_report::terminal::report(&view(Rows::Top), detail, printer.style())
         }
     };
     printer.data(&text)?;

@@ -5,6 +5,8 @@ use crate::flags::{ModulesSetup, Synth, SynthOutput, SynthShape};
 use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::traces;
+use quell_base::shell::quoted_name;
+use quell_base::shown;
 use quell_synth::{
     JuliaShape, LibraryPositions, ModulesSetting, ModulesShape, PynamicShape, SearchPathShape, SynthError,
     SynthRequest, TraceShape, WarpShape,
@@ -39,12 +41,12 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
     if let Some(aside) = aside {
         traces::replace(&directory, &aside)?;
     }
-    let trace = directory.display();
-    printer.talk(&format!("made {} calls in `{trace}`; next: quell report {trace}", made.calls));
+    let (name, trace) = (shown(&directory), quoted_name(&directory));
+    printer.talk(&format!("made {} calls in `{name}`; next: quell report {trace}", made.calls));
     if let Some(tree) = &output.tree {
-        let tree = tree.display();
+        let (below, tree) = (shown(tree), quoted_name(tree));
         let (files, mib) = (made.files, made.bytes.div_ceil(1 << 20));
-        printer.talk(&format!("wrote {files} files, {mib} MiB, below `{tree}`; to issue the calls: quell replay {trace} --root {tree}"));
+        printer.talk(&format!("wrote {files} files, {mib} MiB, below `{below}`; to issue the calls: quell replay {trace} --root {tree}"));
     }
     Ok(0)
 }

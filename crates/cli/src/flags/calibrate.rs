@@ -21,6 +21,9 @@ use std::time::Duration;
 /// then; after kill -9, or the same signal twice, it stays, and the next calibration in DIR names it.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell calibrate [OPTIONS] DIR -o FILE")]
+#[command(after_help = "Examples:\n  \
+    quell calibrate /scratch/u -o fs.toml\n  \
+    quell calibrate --second-client 'ssh node2' /scratch/u -o fs.toml")]
 pub struct Calibrate {
     /// The directory to measure in.
     #[arg(value_name = "DIR")]

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// Run it where programs run, on a compute node: a login node often allows something else. Exit status: 0 when `run`
 /// would use its image and `record` works, else 1; 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell doctor\n  \
+    srun -N 1 quell doctor app.qimg")]
 pub struct Doctor {
     /// An image that is to be run here.
     #[arg(value_name = "IMG")]

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// Paths are the original absolute ones; without the leading slash, or relative to the working directory, they are
 /// found too.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell image info app.qimg\n  \
+    quell image ls app.qimg /opt/app/lib")]
 pub struct Image {
     /// The command.
     #[command(subcommand)]
@@ -43,6 +46,9 @@ pub enum ImageCommand {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image ls [OPTIONS] IMG [PATH]...")]
+#[command(after_help = "Examples:\n  \
+    quell image ls app.qimg\n  \
+    quell image ls app.qimg /opt/app/lib")]
 pub struct ImageLs {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -61,6 +67,8 @@ pub struct ImageLs {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image info [OPTIONS] IMG")]
+#[command(after_help = "Examples:\n  \
+    quell image info app.qimg")]
 pub struct ImageInfo {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -76,6 +84,8 @@ pub struct ImageInfo {
 /// Exit status: 0, 1 when the image is damaged, 2 for an error or for a file that is no image of quell.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image check [OPTIONS] IMG")]
+#[command(after_help = "Examples:\n  \
+    quell image check app.qimg")]
 pub struct ImageCheck {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -90,6 +100,8 @@ pub struct ImageCheck {
 /// Exit status: 0, or 2 for an error, such as a file whose content is not held.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image cat [OPTIONS] IMG PATH...")]
+#[command(after_help = "Examples:\n  \
+    quell image cat app.qimg /opt/app/etc/app.conf")]
 pub struct ImageCat {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -106,6 +118,9 @@ pub struct ImageCat {
 /// is left out, counted and named. Exit status: 0, 1 when something was left out, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image extract [OPTIONS] -o DIR IMG [PATH]...")]
+#[command(after_help = "Examples:\n  \
+    quell image extract -o tree app.qimg\n  \
+    quell image extract --fill -o tree app.qimg /opt/app/lib")]
 pub struct ImageExtract {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -116,13 +131,14 @@ pub struct ImageExtract {
     /// The directory to write to.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Read content that the image does not hold from the originals, where they have not changed.
+    /// Read content that the image does not hold from the originals, where they have not changed. Files that look like keys or
+    /// passwords stay left out.
     #[arg(long)]
     pub fill: bool,
     /// Write into a directory that is not empty, and replace files of the same names.
     #[arg(short, long)]
     pub force: bool,
-    /// As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change.
+    /// As root: keep owners, set-user-ID bits, capabilities and devices also of an image that others can change.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
 }
@@ -135,6 +151,9 @@ pub struct ImageExtract {
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image export [OPTIONS] <--tar|--squashfs|--erofs> -o FILE IMG [PATH]...")]
 #[command(group = ArgGroup::new("format").args(["tar", "squashfs", "erofs"]).required(true))]
+#[command(after_help = "Examples:\n  \
+    quell image export --tar -o app.tar app.qimg\n  \
+    quell image export --erofs --fill -o app.erofs app.qimg")]
 pub struct ImageExport {
     /// The image.
     #[arg(value_name = "IMG")]
@@ -154,7 +173,8 @@ pub struct ImageExport {
     /// The file to write; with --tar, `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Read content that the image does not hold from the originals, where they have not changed.
+    /// Read content that the image does not hold from the originals, where they have not changed. Files that look like keys or
+    /// passwords stay left out.
     #[arg(long)]
     pub fill: bool,
     /// Replace an earlier file of the same name.

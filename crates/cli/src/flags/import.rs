@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// says so. The best log is that of `strace -f -v -s 4096 -ttt -T -y`. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell import strace [OPTIONS] LOG...")]
+#[command(after_help = "Examples:\n  \
+    strace -f -v -s 4096 -ttt -T -y -o app.log python3 app.py\n  \
+    quell import strace app.log --here")]
 pub struct Import {
     /// The tool that wrote the logs.
     #[arg(value_name = "TOOL", value_enum)]

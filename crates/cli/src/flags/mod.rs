@@ -1,6 +1,8 @@
 //! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
 //! made from these definitions.
 
+mod about;
+mod auto;
 mod calibrate;
 mod check;
 mod config;
@@ -18,6 +20,8 @@ mod report;
 mod run;
 mod synth;
 
+pub use about::*;
+pub use auto::*;
 pub use calibrate::*;
 pub use check::*;
 pub use config::*;
@@ -59,6 +63,7 @@ pub struct Arguments {
 
 /// Flags of every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct General {
     /// Use colour on terminals, always or never.
     #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
@@ -131,6 +136,8 @@ pub enum Command {
     Pack(Pack),
     #[command(about = "Run a command with an image in place of the files that it holds")]
     Run(Run),
+    #[command(about = "Look into the cache of `run --auto`, and make room in it")]
+    Cache(Cache),
     #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
     Check(CheckSources),
     #[command(about = "Look into an image, check it, take out what it holds")]
@@ -151,6 +158,12 @@ pub enum Command {
     Replay(Replay),
     #[command(about = "Show every setting, its value and where it comes from")]
     Config(Config),
+    #[command(about = "Print a shell's completions")]
+    Completions(Completions),
+    #[command(about = "Print the help of quell or of a command")]
+    Help(Help),
+    #[command(about = "Print the version")]
+    Version(Version),
 }
 
 #[cfg(test)]
@@ -181,6 +194,41 @@ mod tests {
         assert_eq!(command(&["quell", "run", "i", "--check", "none", "ls"]), words(&["ls"]));
         assert_eq!(command(&["quell", "record", "--unknown", "ls"]), None);
         assert_eq!(command(&["quell", "run", "i", "--unknown", "ls"]), None);
+    }
+
+    /// The words of quell in a line of examples: up to a comment or an operator of the shell.
+    fn words_of_quell(line: &str) -> Vec<String> {
+        let quoted = line.split('\'').enumerate();
+        let words = quoted.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        let from = words.skip_while(|word| word != "quell");
+        from.take_while(|word| !["#", ">", "&&"].contains(&word.as_str())).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_right_command_lines() {
+        let mut quell = Arguments::command();
+        quell.build();
+        let mut commands: Vec<&clap::Command> = quell.get_subcommands().collect();
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let name = command.get_bin_name().unwrap_or_default();
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut lines = text.lines();
+            assert_eq!(lines.next(), Some("Examples:"), "{name}");
+            for line in lines {
+                let words = words_of_quell(line);
+                if !words.is_empty()
+                    && let Err(error) = Arguments::try_parse_from(&words)
+                {
+                    panic!("{name}: {line}: {error}");
+                }
+            }
+            let of_itself = |line: &str| words_of_quell(line).join(" ").starts_with("quell");
+            assert!(text.lines().skip(1).any(of_itself), "{name}: {text}");
+        }
     }
 
     #[test]

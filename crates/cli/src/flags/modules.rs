@@ -9,6 +9,9 @@ use std::path::PathBuf;
 ///
 /// quell evaluates no modulefile: the site's own Environment Modules or Lmod does.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell modules audit /apps/modules\n  \
+    quell modules measure")]
 pub struct Modules {
     /// The command.
     #[command(subcommand)]
@@ -43,6 +46,9 @@ pub enum ModulesCommand {
 ///
 /// Exit status: 0, 1 for a finding of --fail-on, 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell modules audit\n  \
+    quell modules audit --fail-on any /apps/modules")]
 pub struct ModulesAudit {
     /// Modulepaths [default: those of MODULEPATH].
     #[arg(value_name = "PATH")]
@@ -107,6 +113,9 @@ pub enum ModulesTool {
 #[command(override_usage = "quell modules convert [OPTIONS] --to STRATEGY --out DIR [PATH]...\n       \
     quell modules convert --undo RECORD")]
 #[command(group = ArgGroup::new("what").args(["to", "undo"]).required(true))]
+#[command(after_help = "Examples:\n  \
+    quell modules convert --to cache --dry-run /apps/modules\n  \
+    quell modules convert --to cache --in-place /apps/modules")]
 pub struct ModulesConvert {
     /// Modulepaths [default: those of MODULEPATH]. Name together all modulepaths that users have together.
     #[arg(value_name = "PATH")]
@@ -183,6 +192,9 @@ pub enum ConvertTo {
 /// Prints its modulepaths, one on each line. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell modules example [OPTIONS] DIR")]
+#[command(after_help = "Examples:\n  \
+    quell modules example tree\n  \
+    quell modules example --names 200 tree")]
 pub struct ModulesExample {
     /// The directory to make it in, which must be new or empty.
     #[arg(value_name = "DIR")]

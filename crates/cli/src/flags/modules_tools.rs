@@ -26,6 +26,8 @@ pub struct ModulesSite {
 ///
 /// Exit status: 0, 1 if an answer differs, 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell modules verify /apps/modules /apps/modules.new")]
 pub struct ModulesVerify {
     /// The old modulepaths, separated by colons as in MODULEPATH.
     #[arg(value_name = "OLD", required = true, value_delimiter = ':', num_args = 1)]
@@ -59,6 +61,9 @@ pub struct ModulesVerify {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell modules measure\n  \
+    quell modules measure --load gcc/14 /apps/modules")]
 pub struct ModulesMeasure {
     /// Modulepaths [default: those of MODULEPATH].
     #[arg(value_name = "PATH")]
@@ -91,6 +96,8 @@ pub struct ModulesMeasure {
 ///
 /// Exit status: 0, 1 if a cache is stale, 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell modules check /apps/modules")]
 pub struct ModulesCheck {
     /// Modulepaths, and directories with a cache of Lmod [default: the modulepaths of MODULEPATH].
     #[arg(value_name = "PATH")]

@@ -17,33 +17,40 @@ use std::path::PathBuf;
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell pack [OPTIONS] T...\n       quell pack [OPTIONS] --refresh IMG")]
+#[command(after_help = "Examples:\n  \
+    quell pack app.qtrace\n  \
+    quell pack app.qtrace -o app.qimg --root /opt/app\n  \
+    quell pack --refresh app.qimg")]
 pub struct Pack {
     /// Recordings of the program.
     #[arg(value_name = "T", required_unless_present = "refresh")]
     pub traces: Vec<PathBuf>,
+    /// Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names].
+    #[arg(short, long, value_name = "IMG")]
+    pub output: Option<PathBuf>,
+    /// Replace an earlier image of the same name.
+    #[arg(short, long)]
+    pub force: bool,
+    /// Pack below this directory, whatever its file system. May be given several times.
+    #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
+    pub roots: Vec<PathBuf>,
     /// Make this image anew from its originals as they are now, and show the changes.
     #[arg(long, value_name = "IMG", conflicts_with_all = ["traces", "roots"])]
     pub refresh: Option<PathBuf>,
     /// With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote.
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "refresh")]
     pub learn: Vec<PathBuf>,
-    /// Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names].
-    #[arg(short, long, value_name = "IMG")]
-    pub output: Option<PathBuf>,
-    /// Pack below this directory, whatever its file system. May be given several times.
-    #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
-    pub roots: Vec<PathBuf>,
-    /// Make an image that every user may use, of world-readable sources only.
-    #[arg(long)]
-    pub public: bool,
-    /// Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the
-    /// directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise.
-    #[arg(long)]
-    pub complete: bool,
     /// Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be
     /// given several times.
     #[arg(long = "add", value_name = "DIR", value_delimiter = ':')]
     pub added: Vec<PathBuf>,
+    /// Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the
+    /// directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise.
+    #[arg(long)]
+    pub complete: bool,
+    /// Make an image that every user may use, of world-readable sources only.
+    #[arg(long)]
+    pub public: bool,
     /// Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more.
     #[arg(long)]
     pub whole_files: bool,
@@ -54,7 +61,4 @@ pub struct Pack {
     /// Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
-    /// Replace an earlier image of the same name.
-    #[arg(short, long)]
-    pub force: bool,
 }

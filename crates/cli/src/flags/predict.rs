@@ -17,6 +17,10 @@ use std::path::PathBuf;
 #[command(
     override_usage = "quell predict [OPTIONS] T...\n       quell predict create [OPTIONS] --nodes LIST"
 )]
+#[command(after_help = "Examples:\n  \
+    quell predict app.qtrace --nodes 1..512 --fs lustre\n  \
+    quell predict app.qtrace --fs fs.toml --ppn 64 --image\n  \
+    quell predict app.qtrace --html prediction.html")]
 pub struct Predict {
     /// The subcommand.
     #[command(subcommand)]
@@ -24,9 +28,6 @@ pub struct Predict {
     /// Recordings of one program; several are ranks of one job, which do in turn what they did.
     #[arg(value_name = "T")]
     pub traces: Vec<PathBuf>,
-    /// The file system: a profile's file, or a name of --list-fs; several are compared [default: a wide prior].
-    #[arg(long, value_name = "FS", value_delimiter = ',')]
-    pub fs: Vec<String>,
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
     #[arg(long, value_name = "LIST", default_value = "1..1024")]
     pub nodes: NodeList,
@@ -34,6 +35,15 @@ pub struct Predict {
     #[arg(long, value_name = "P", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub ppn: u32,
+    /// The file system: a profile's file, or a name of --list-fs; several are compared [default: a wide prior].
+    #[arg(long, value_name = "FS", value_delimiter = ',')]
+    pub fs: Vec<String>,
+    /// List the profiles that come with quell.
+    #[arg(long)]
+    pub list_fs: bool,
+    /// Print a profile, to be read or changed: every figure with its spread and source.
+    #[arg(long, value_name = "FS")]
+    pub print_fs: Option<String>,
     /// Count calls below this directory, whatever served it when it was recorded [default: what a network file system served].
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
@@ -41,18 +51,34 @@ pub struct Predict {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "roots")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     pub depth: u32,
+    /// Predict a start from an image of quell: read by each node, or broadcast.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
+    pub image: Option<ImageBy>,
+    /// The program has run on the nodes before.
+    #[arg(long)]
+    pub warm: bool,
+    /// Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-`
+    /// prints it.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+    /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
+    #[arg(long, value_name = "FILE", requires = "html")]
+    pub measured: Option<PathBuf>,
     /// Computing time of the run, without any file system, where it is known better than from the recording. Unit: seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub think: Option<f64>,
+    /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
+    pub launch: f64,
     /// From the first node's start to the last one's, evenly spread. Unit: seconds.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub skew: f64,
     /// Share of the metadata servers' time that others take: 0 to less than 1, or as 30%.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = less_than_all, allow_negative_numbers = true)]
     pub background: f64,
-    /// The program has run on the nodes before.
-    #[arg(long)]
-    pub warm: bool,
     /// Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each
     /// other down when both are busy may be 1.5.
     #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
@@ -63,12 +89,6 @@ pub struct Predict {
     /// Data servers that files, or the image, are spread over [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stripes: Option<u32>,
-    /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
-    pub launch: f64,
-    /// Predict a start from an image of quell: read by each node, or broadcast.
-    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
-    pub image: Option<ImageBy>,
     /// Predict clients that keep absent names.
     #[arg(long)]
     pub keep_absences: bool,
@@ -89,22 +109,6 @@ pub struct Predict {
     /// Seed of the runs' choices; the same seed gives the same ranges.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-`
-    /// prints it.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
-    #[arg(long, value_name = "FILE", requires = "html")]
-    pub measured: Option<PathBuf>,
-    /// List the profiles that come with quell.
-    #[arg(long)]
-    pub list_fs: bool,
-    /// Print a profile, to be read or changed: every figure with its spread and source.
-    #[arg(long, value_name = "FS")]
-    pub print_fs: Option<String>,
 }
 
 /// The commands of `quell predict`.
@@ -124,6 +128,8 @@ pub enum PredictCommand {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell predict create [OPTIONS] --nodes LIST")]
+#[command(after_help = "Examples:\n  \
+    quell predict create --nodes 64,4096 --ppn 48")]
 pub struct PredictCreate {
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
     #[arg(long, value_name = "LIST")]
@@ -171,6 +177,8 @@ pub struct PredictCreate {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell validate")]
 pub struct Validate {
     /// Print one JSON object instead.
     #[arg(long)]

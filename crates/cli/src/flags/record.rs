@@ -1,9 +1,21 @@
 //! The flags of `quell record`.
 
-use clap::Args;
 use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The engine that records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordEngine {
+    /// ptrace, or the mount where ptrace is barred.
+    Auto,
+    /// ptrace and a seccomp filter: every call, with its result.
+    Ptrace,
+    /// A pass-through file system over the roots: what is asked of them.
+    Mount,
+}
 
 /// Run a command and record every file-system call of it, its children and threads, with its result.
 ///
@@ -15,20 +27,55 @@ use std::path::PathBuf;
 /// executed, 127 when it is not found.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell record [OPTIONS] -- CMD [ARG]...")]
+#[command(after_help = "Examples:\n  \
+    quell record -- python3 app.py\n  \
+    quell record -o runs/app.qtrace -f -- ./simulate in.dat\n  \
+    quell record --until-started -- ./simulate in.dat\n  \
+    srun -N 2 quell record -- ./simulate in.dat")]
 pub struct Record {
     /// Write the trace to this directory [default: named after the program, such as app.qtrace].
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
     pub output: Option<PathBuf>,
-    /// Replace an earlier trace of the same name.
+    /// Replace an earlier trace of the same name. Otherwise the trace takes the next free name, such as app-2.qtrace.
     #[arg(short, long)]
     pub force: bool,
+    /// Record the start alone: complete the trace when nothing new was loaded for 10 seconds, or for SECONDS.
+    ///
+    /// The command then runs on at full speed, untraced. After a long start, up to five minutes must pass without anything new. The
+    /// recording also ends after two hours, and after 2 million calls.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+        value_parser = quiet)]
+    pub until_started: Option<Duration>,
     /// Record these ranks instead, such as 0,17,31.
     #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_RANKS")]
     pub ranks: Option<Vec<u32>>,
+    /// Record with ptrace, or through a mount of our own, which needs no ptrace [default: auto, the mount where ptrace is
+    /// barred].
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "auto",
+        hide_default_value = true,
+        env = "QUELL_ENGINE"
+    )]
+    pub engine: RecordEngine,
+    /// Record below this directory when it goes through a mount [default: every network mount point; on a node without
+    /// any, /usr, /opt, the home and the working directory].
+    #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
+    pub roots: Vec<PathBuf>,
     /// Run the command plain: the switch to leave in a script.
     #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
     pub disable: bool,
     /// The command and its arguments.
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// A positive number of seconds.
+fn quiet(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(quiet) if !quiet.is_zero() => Ok(quiet),
+        _ => Err("not a positive number of seconds".to_owned()),
+    }
 }

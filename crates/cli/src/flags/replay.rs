@@ -13,6 +13,9 @@ use std::str::FromStr;
 /// Exit status: 0, 1 when an operation that succeeded in the recording fails now or a process ended before it told what it
 /// did, 2 for an error; 128+N when signal N ended it. What was made is removed, also then.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell replay app.qtrace --root /scratch/u/app\n  \
+    mpirun -n 16 quell replay app.qtrace --root /scratch/u/app --from /opt/app")]
 pub struct Replay {
     /// The recording.
     #[arg(value_name = "T")]

@@ -5,7 +5,8 @@ use crate::limits::Limits;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use quell_analyse::comparison::Limit;
-use quell_report::csv::{DiffTable, ReportTable};
+use quell_report::csv::{CsvTable, DIFF_TABLES, REPORT_TABLES};
+use quell_report::view::{DiffView, ReportView};
 use std::path::PathBuf;
 
 /// Show what a recording holds: the storm in five lines, findings with what removes them, calls and errors, what was
@@ -13,17 +14,27 @@ use std::path::PathBuf;
 ///
 /// Exit status: 0, 1 for a finding of --fail-on, 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell report app.qtrace\n  \
+    quell report --html report.html app.qtrace\n  \
+    quell report --fail-on any app.qtrace")]
 pub struct Report {
-    /// Print one table as CSV instead: a header line, then every row.
-    #[arg(long, value_name = "TABLE")]
-    #[arg(value_parser = tables(&ReportTable::ALL, ReportTable::described))]
-    pub csv: Option<ReportTable>,
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required_unless_present = "thresholds")]
     pub traces: Vec<PathBuf>,
     /// Show every table: paths, directories, names, data by file and commands too.
     #[arg(short, long)]
     pub all: bool,
+    /// Write a page for a browser to this file instead, with charts and everything in it; `-` prints it.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+    /// Print one table as CSV instead: a header line, then every row.
+    #[arg(long, value_name = "TABLE")]
+    #[arg(value_parser = tables(REPORT_TABLES))]
+    pub csv: Option<&'static CsvTable<ReportView>>,
     /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = limits::codes())]
     pub fail_on: Vec<String>,
@@ -33,12 +44,6 @@ pub struct Report {
     /// List the limits of all findings instead.
     #[arg(long)]
     pub thresholds: bool,
-    /// Print one JSON object instead.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a page for a browser to this file instead, with charts and everything in it; `-` prints it.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }
 
 /// Say what to change so that a program asks less: remedies that cost nothing first, best first, each with its command,
@@ -46,6 +51,8 @@ pub struct Report {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell fix app.qtrace")]
 pub struct Fix {
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required = true)]
@@ -68,6 +75,9 @@ pub struct Fix {
 /// Exit status: 0 when no count differs, 1 when one does, 2 for an error; times never count. With --fail-on-increase: 1
 /// only when a chosen total grew by more than it may, whatever else differs.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell diff before.qtrace after.qtrace\n  \
+    quell diff --fail-on-increase=network=5% before.qtrace after.qtrace")]
 pub struct Diff {
     /// The recording before.
     #[arg(value_name = "A")]
@@ -85,24 +95,17 @@ pub struct Diff {
     pub fail_on_increase: Vec<Limit>,
     /// Print one table as CSV instead: a header line, then every row.
     #[arg(long, value_name = "TABLE")]
-    #[arg(value_parser = tables(&DiffTable::ALL, DiffTable::described))]
-    pub csv: Option<DiffTable>,
+    #[arg(value_parser = tables(DIFF_TABLES))]
+    pub csv: Option<&'static CsvTable<DiffView>>,
     /// Print one JSON object instead.
     #[arg(long)]
     pub json: bool,
 }
 
 /// The names of tables, each with what a row of it is.
-fn tables<T>(
-    all: &'static [T],
-    described: fn(T) -> (&'static str, &'static str),
-) -> impl TypedValueParser<Value = T>
-where
-    T: Copy + Send + Sync + 'static,
-{
-    let names = all.iter().map(|table| described(*table));
-    let names = names.map(|(name, row)| PossibleValue::new(name).help(row));
+fn tables<V>(all: &'static [CsvTable<V>]) -> impl TypedValueParser<Value = &'static CsvTable<V>> {
+    let names = all.iter().map(|table| PossibleValue::new(table.name).help(table.row));
     PossibleValuesParser::new(names).map(move |name| {
-        *all.iter().find(|table| described(**table).0 == name).expect("clap lets none but these names pass")
+        all.iter().find(|table| table.name == name).expect("clap lets none but these names pass")
     })
 }

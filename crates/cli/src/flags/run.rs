@@ -1,5 +1,6 @@
 //! The flags of `quell run`.
 
+use super::AutoFlags;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use quell_base::Bytes;
@@ -9,31 +10,44 @@ use std::path::PathBuf;
 /// Run a command with an image mounted in place of the directories that it was made from, in a namespace of its own: no
 /// root, no change to the program.
 ///
-/// The original answers for files that the image does not hold; writes reach the original. The first rank on a node makes
+/// The original answers for files that the image does not hold, and for those that have changed since it was packed; writes
+/// reach the original. The first rank on a node makes
 /// the namespace, later ranks join it. On a node that allows no mount, the command runs plain and quell gives the reason.
 ///
-/// Exit status: the command's own; 1 when the check found that originals have changed; 125 when quell failed, 126 when
+/// Exit status: the command's own; 1 when originals have changed and `--on-stale fail` or `--require` is given; 125 when quell failed, 126 when
 /// the command cannot be executed, 127 when it is not found.
 #[derive(Debug, Args)]
-#[command(override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...")]
+#[command(
+    override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...\n       quell run [OPTIONS] --auto -- CMD [ARG]..."
+)]
+#[command(after_help = "Examples:\n  \
+    quell run --auto -- python3 app.py\n  \
+    quell run app.qimg -- python3 app.py\n  \
+    srun -N 64 quell run app.qimg -- python3 app.py\n  \
+    quell run --stats stats.json app.qimg -- ./simulate in.dat")]
 pub struct Run {
     /// The image.
     #[arg(value_name = "IMG")]
     pub image: PathBuf,
+    /// The image is found.
+    #[command(flatten)]
+    pub auto: AutoFlags,
     /// The ranks that compare the image with its originals before the command starts.
     #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
     pub check: Check,
+    /// The effect of originals that have changed since the image was packed. With `--require`: `fail`.
+    #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE")]
+    pub on_stale: OnStale,
+    /// Fail, rather than run the command plain, where the image cannot be used.
+    #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
+    pub require: bool,
     /// Write what was asked of the image and of the originals to this file, as JSON, when the command has ended, and again when the
     /// last process of the node's ranks has.
     #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
     pub stats: Option<PathBuf>,
-    /// Run from a mount; or, on a node without FUSE, from the image's content, extracted into memory; or plain.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
-    pub mode: RunMode,
-    /// Let the image take at most so much of the node's memory, such as 500M or 2G [default: all that is free]. A plain image on a local
-    /// file system takes none.
-    #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
-    pub memory: Option<Bytes>,
+    /// Run the command plain: the switch to leave in a script.
+    #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
+    pub disable: bool,
     /// Write what the image did not answer to this file when the command has ended, and again when the last process of the
     /// node's ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write.
     #[arg(long, value_name = "FILE", env = "QUELL_LEARN")]
@@ -41,18 +55,28 @@ pub struct Run {
     /// Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN.
     #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_LEARN_RANKS", default_value = "0")]
     pub learn_ranks: Vec<u32>,
-    /// Fail, rather than run the command plain, where the image cannot be used.
-    #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
-    pub require: bool,
+    /// Run from a mount; or, on a node without FUSE, from the image's content, extracted into memory; or plain.
+    #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
+    pub mode: RunMode,
+    /// Let the image take at most so much of the node's memory, such as 500M or 2G [default: all that is free]. A plain image on a local
+    /// file system takes none.
+    #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
+    pub memory: Option<Bytes>,
     /// Use an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
-    /// Run the command plain: the switch to leave in a script.
-    #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
-    pub disable: bool,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present = "auto", trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+impl Run {
+    /// Makes the first word the program where no image is on the line.
+    pub(crate) fn settle(&mut self) {
+        if self.auto.auto {
+            self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
+        }
+    }
 }
 
 /// Ways to run a command from an image.
@@ -67,6 +91,20 @@ pub enum RunMode {
     Extract,
     /// The command runs plain.
     Off,
+}
+
+/// Effects of originals that have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OnStale {
+    /// They answer for themselves, the image for all others.
+    Live,
+    /// The same; and the image is made anew when the run is over, if it is the user's own.
+    #[default]
+    Refresh,
+    /// The command runs plain.
+    Plain,
+    /// The command does not run: status 1.
+    Fail,
 }
 
 /// The ranks that check the originals against the image.

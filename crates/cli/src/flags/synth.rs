@@ -9,6 +9,8 @@ use std::path::PathBuf;
 /// The trace is one that `quell report`, `pack`, `predict` and `replay` take. Same flags, same bytes. What a signal interrupts is
 /// removed, and the status is 128+N.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth pynamic -o pynamic.qtrace")]
 pub struct Synth {
     /// The shape.
     #[command(subcommand)]
@@ -59,6 +61,9 @@ pub struct SynthOutput {
 /// The program is launched; imports each module, the first with all utility libraries; and visits every function, which
 /// touches pages. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth pynamic -o pynamic.qtrace\n  \
+    quell synth pynamic --modules 20 --utilities 10 --tree /scratch/u/pynamic")]
 pub struct SynthPynamic {
     /// The flags that all shapes have.
     #[command(flatten)]
@@ -89,6 +94,8 @@ pub struct SynthPynamic {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth warp -o warp.qtrace")]
 pub struct SynthWarp {
     /// The flags that all shapes have.
     #[command(flatten)]
@@ -100,6 +107,8 @@ pub struct SynthWarp {
 /// Each source file is asked for twice, compiled files are looked for where they are not, and the project's file is
 /// asked for again and again: 12 000 stats with these defaults. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth julia --packages 20 -o julia.qtrace")]
 pub struct SynthJulia {
     /// The flags that all shapes have.
     #[command(flatten)]
@@ -122,6 +131,8 @@ pub struct SynthJulia {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth modules --names 100 -o modules.qtrace")]
 pub struct SynthModules {
     /// The flags that all shapes have.
     #[command(flatten)]
@@ -158,6 +169,8 @@ pub enum ModulesSetup {
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quell synth search-path --entries 40 --names 200 -o path.qtrace")]
 pub struct SynthSearchPath {
     /// The flags that all shapes have.
     #[command(flatten)]

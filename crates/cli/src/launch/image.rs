@@ -1,15 +1,22 @@
 //! Runs a command from an image, or plain where the node or the image does not allow that.
 
+use super::launchers::launcher_in;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use super::step;
 use crate::failure::{Failure, OURS};
-use crate::flags::{Check, Run, RunMode};
+use crate::flags::{Check, OnStale, Run, RunMode};
 use crate::printer::Printer;
 use crate::{host, images};
-use quell_base::{Launcher, RankId};
+use quell_base::shell::quoted_name;
+use quell_base::{Launcher, NodeId, RankId, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
-use quell_mount::{Budget, Checker, ImageError, Learn, Mode, RunError, RunRequest, Trust};
+use quell_mount::{
+    Budget, Checker, ImageError, Learn, LessonsDue, Mode, RunError, RunRequest, StaleSources, Trust,
+};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Becomes the command; returns only when it does not start.
@@ -26,21 +33,20 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
         return run_off(flags);
     }
     let launcher = host::launcher();
-    warn_of_launchers(flags, launcher.as_ref(), printer);
+    if let Some(name) = launcher_in(&flags.command, launcher.as_ref()) {
+        printer.warn(&format!("`{name}` starts ranks outside of the image's namespace"));
+        printer.hint(&format!("{name} ... quell run {} -- CMD", quoted_name(&flags.image)));
+    }
     let began = Instant::now();
-    let request = RunRequest {
-        image: flags.image.clone(),
-        command: flags.command.clone(),
-        job: host::job(launcher.as_ref()),
-        check: check(flags.check, launcher.as_ref()),
-        stats: flags.stats.clone(),
-        learn: learn(flags, launcher.as_ref()),
-        trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
-        mode: mode(flags.mode),
-        memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
-        began,
+    let (learn, refresh) = (learn(flags, launcher.as_ref()), refresh(flags));
+    let request = request(flags, flags.image.clone(), (learn, refresh), launcher.as_ref(), began);
+    let speaks = is_on_first_node(launcher.as_ref());
+    let mut tell = |stale: StaleSources<'_>| {
+        if speaks {
+            warn_of_stale_sources(&flags.image, &stale, printer);
+        }
     };
-    let error = match quell_mount::run(&request) {
+    let error = match quell_mount::run(&request, &mut tell) {
         Ok(never) => match never {},
         Err(error) => error,
     };
@@ -60,7 +66,60 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
             }
             Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
-        _ => refuse(error, launcher.as_ref(), printer),
+        _ => match in_order(flags).filter(|_| matches!(error, RunError::Image { .. })) {
+            Some(mend) => Err(Failure { hints: vec![mend], ..explain(error) }),
+            None => refuse(error, launcher.as_ref(), printer),
+        },
+    }
+}
+
+/// The command line with the image first, where the words were in another order or the image was left out.
+fn in_order(flags: &Run) -> Option<String> {
+    let is_image = |word: &OsStr| Path::new(word).extension().is_some_and(|extension| extension == "qimg");
+    let given = flags.image.as_os_str();
+    let image = flags.command.iter().find(|word| is_image(word));
+    if is_image(given) || (image.is_none() && !is_program(&flags.image)) {
+        return None;
+    }
+    let others = flags.command.iter().filter(|word| Some(*word) != image && *word != "--");
+    let words: Vec<_> =
+        std::iter::once(given).chain(others.map(OsString::as_os_str)).map(quoted_name).collect();
+    Some(format!("quell run {} -- {}", image.map_or("IMG".to_owned(), quoted_name), words.join(" ")))
+}
+
+/// A program: a file here that can be executed, or what a shell would find.
+fn is_program(word: &Path) -> bool {
+    let can_run = |file: &Path| {
+        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if word.exists() || word.components().count() != 1 {
+        return can_run(word);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| can_run(&directory.join(word)))
+}
+
+/// The request that the flags make of `image`, with lessons and a command line that refreshes the image.
+pub(super) fn request(
+    flags: &Run,
+    image: PathBuf,
+    (learn, refresh): (Option<Learn>, Vec<OsString>),
+    launcher: Option<&Launcher>,
+    began: Instant,
+) -> RunRequest {
+    RunRequest {
+        image,
+        command: flags.command.clone(),
+        job: host::job(launcher),
+        check: check(flags, launcher),
+        on_stale: on_stale(flags),
+        refresh,
+        stats: flags.stats.clone(),
+        learn,
+        trust: if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot },
+        mode: mode(flags.mode),
+        memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
+        began,
     }
 }
 
@@ -113,29 +172,87 @@ fn learn(flags: &Run, launcher: Option<&Launcher>) -> Option<Learn> {
         }
     };
     let writes = rank.is_none_or(|rank| flags.learn_ranks.contains(&rank.0));
-    Some(Learn { file: writes.then_some(file) })
+    Some(Learn { file: writes.then_some(file), due: LessonsDue::WithCommand })
 }
 
-fn check(wanted: Check, launcher: Option<&Launcher>) -> quell_mount::Check {
-    let by = match wanted {
-        Check::First if host::is_first(launcher) => Checker::ThisRank,
-        Check::All => Checker::FirstOfNode,
-        Check::First | Check::None => return quell_mount::Check::Nothing,
-    };
-    quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now: host::now() as u64 }
-}
-
-/// Ranks that a launcher starts elsewhere do not inherit the namespace.
-fn warn_of_launchers(flags: &Run, launcher: Option<&Launcher>, printer: &Printer) {
-    const LAUNCHERS: [&str; 8] =
-        ["srun", "mpirun", "mpiexec", "orterun", "prterun", "aprun", "jsrun", "flux"];
-    let program = flags.command.first().map(std::path::Path::new).and_then(|program| program.file_name());
-    let Some(name) = program.and_then(|name| name.to_str()).filter(|name| LAUNCHERS.contains(name)) else {
-        return;
-    };
-    if launcher.is_none() {
-        let image = flags.image.display();
-        printer.warn(&format!("`{name}` starts ranks outside of the image's namespace"));
-        printer.hint(&format!("{name} ... quell run {image} -- CMD"));
+fn on_stale(flags: &Run) -> quell_mount::OnStale {
+    match flags.on_stale {
+        _ if flags.require => quell_mount::OnStale::Refuse,
+        OnStale::Live | OnStale::Refresh => quell_mount::OnStale::Serve,
+        OnStale::Plain => quell_mount::OnStale::Plain,
+        OnStale::Fail => quell_mount::OnStale::Refuse,
     }
 }
+
+/// The command line that refreshes the image, if that is wanted.
+fn refresh(flags: &Run) -> Vec<OsString> {
+    let Some(image) = flags.image.canonicalize().ok().filter(|_| flags.on_stale == OnStale::Refresh) else {
+        return Vec::new();
+    };
+    ["quell", "-q", "pack", "--refresh"].map(OsString::from).into_iter().chain([image.into()]).collect()
+}
+
+fn check(flags: &Run, launcher: Option<&Launcher>) -> quell_mount::Check {
+    let shared = flags.check == Check::First && !is_one_node(launcher);
+    let by = match flags.check {
+        Check::None => return quell_mount::Check::Nothing,
+        Check::All if launcher.is_some() => Checker::FirstOfNode,
+        Check::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(launcher) {
+            true => Checker::ThisRank,
+            false => return quell_mount::Check::Nothing,
+        },
+        Check::First | Check::All => checker(launcher),
+    };
+    let now = host::now() as u64;
+    quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now, shared }
+}
+
+/// The rank that compares for the job: the first of the first node. Where a launcher does not number the nodes it is rank 0,
+/// and the first rank of its node waits for it like those of other nodes.
+fn checker(launcher: Option<&Launcher>) -> Checker {
+    match launcher {
+        Some(launcher) if !is_one_node(Some(launcher)) => match launcher.node {
+            Some(NodeId(0)) => Checker::FirstOfNode,
+            None if launcher.rank == RankId(0) => Checker::ThisRank,
+            _ => Checker::AnotherNode,
+        },
+        Some(_) => Checker::FirstOfNode,
+        None => Checker::Alone,
+    }
+}
+
+/// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
+fn is_one_node(launcher: Option<&Launcher>) -> bool {
+    launcher.is_none_or(|launcher| {
+        let all_here = launcher.ranks.is_some() && launcher.ranks == launcher.local_ranks;
+        launcher.nodes == Some(1) || launcher.ranks == Some(1) || all_here
+    })
+}
+
+/// Tells whether this node's ranks speak for the job.
+pub(super) fn is_on_first_node(launcher: Option<&Launcher>) -> bool {
+    is_one_node(launcher)
+        || launcher.is_some_and(|launcher| {
+            launcher.node.map_or(launcher.rank == RankId(0), |node| node == NodeId(0))
+        })
+}
+
+/// Says what the originals answer for, in one line.
+fn warn_of_stale_sources(image: &Path, stale: &StaleSources<'_>, printer: &Printer) {
+    let count = stale.changes.len();
+    let (entries, verb) = if count == 1 { ("entry", "is") } else { ("entries", "are") };
+    let mut paths: Vec<String> = stale.changes.iter().take(NAMED).map(|change| shown(&change.path)).collect();
+    if count > NAMED {
+        paths.push("...".to_owned());
+    }
+    let (image_name, paths) = (shown(image), paths.join(", "));
+    printer.warn(&format!(
+        "{count} {entries} changed since {image_name} was packed and {verb} served from the originals: {paths}"
+    ));
+    if !stale.is_refreshed {
+        printer.hint(&images::mending(image));
+    }
+}
+
+/// Changes that a warning names.
+const NAMED: usize = 3;

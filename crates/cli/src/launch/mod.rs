@@ -2,11 +2,17 @@
 //!
 //! The command must start whatever quell lacks, unless the user asked otherwise.
 
+mod auto;
 mod image;
+mod launchers;
+mod maker;
 mod nested;
 mod plain;
 mod step;
 
+pub(crate) use auto::{by_itself, cache_path};
 pub(crate) use image::in_image;
+pub(crate) use launchers::launcher_in;
+pub(crate) use maker::{MAKER, make_waiting, maker};
 pub(crate) use nested::wrapped_run;
 pub(crate) use plain::plain;

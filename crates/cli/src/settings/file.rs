@@ -47,8 +47,8 @@ pub(crate) enum Found {
     Refused(&'static str),
     /// Something that cannot be read.
     Unreadable(std::io::Error),
-    /// Nothing was looked for: a rank of a job does not ask the home directory.
-    Passed,
+    /// The file was skipped: a rank of a job does not ask the home directory.
+    Skipped,
 }
 
 /// The path of the user's file. Source: XDG Base Directory Specification; a relative path counts as none.

@@ -35,6 +35,9 @@ pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
         "config" => Some("it names a settings file"),
         "force" => Some("what may be replaced is said each time"),
+        "auto" => Some("it stands in an image's place on the command line"),
+        "refresh" | "explain" | "all" | "max" | "older" => Some("it is said each time"),
+        "cache" => None,
         "here" => Some("it is true of one log"),
         _ if flag.is_positional() => Some("it is not a flag"),
         _ if shape(flag) == Shape::Single && takes_a_path(flag) => Some("it names a file of one run"),
@@ -92,12 +95,19 @@ pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
 pub(crate) fn flags_of(definitions: &Command, words: &[&str]) -> Result<ArgMatches, clap::Error> {
     match definitions.clone().try_get_matches_from(words) {
         // Found when all words, variables and defaults have their places.
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+        Err(error) if MISSING.contains(&error.kind()) => {
             definitions.clone().ignore_errors(true).try_get_matches_from(words)
         }
         outcome => outcome,
     }
 }
+
+/// Errors of a line that lacks words, and says nothing wrong.
+const MISSING: [ErrorKind; 3] = [
+    ErrorKind::MissingRequiredArgument,
+    ErrorKind::MissingSubcommand,
+    ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+];
 
 /// The reason that a flag does not take these values; `None` if it does. The flag's own parser decides, and only the flags of
 /// its command are built: every rank of a job runs this.

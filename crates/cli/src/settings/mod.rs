@@ -1,4 +1,5 @@
-//! Settings, in order of precedence: command line, variables, user's file, site's file, built-in values.
+//! Settings, in order of precedence: command line, variables, the file of `--config` or else the user's, the site's file,
+//! built-in values.
 //!
 //! ```text
 //! words, variables --clap--> which command, which files
@@ -27,6 +28,7 @@ use crate::printer::Printer;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
+use quell_base::shell::quoted_name;
 use quell_base::{Launcher, shown};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -73,7 +75,11 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     if settings.concern(command.as_deref()) {
         matches = settings.preset(Arguments::command()).try_get_matches_from(words)?;
     }
-    let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
+    let mut arguments =
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
+    if let Chosen::Run(run) = &mut arguments.command {
+        run.settle();
+    }
     Ok(Parsed { arguments, matches, settings })
 }
 
@@ -107,7 +113,7 @@ impl Parsed {
             printer.warn(&format!("{}{more}", first.text));
             first.hint.iter().for_each(|hint| printer.hint(hint));
         }
-        self.settings.warn_of_passed(&self.matches, printer);
+        self.settings.warn_of_skipped(&self.matches, printer);
         Ok(())
     }
 }
@@ -118,7 +124,7 @@ impl Settings {
         let own = named.map(|path| (Role::Named, path.to_owned())).or_else(users);
         let places = own.into_iter().chain([(Role::Site, PathBuf::from(file::SITE))]);
         let files = places.map(|(role, path)| match role == Role::User && launcher.is_some_and(is_wide) {
-            true => SettingsFile::passed(path),
+            true => SettingsFile::skipped(path),
             false => SettingsFile::read(role, path),
         });
         Self { files: files.collect() }
@@ -160,10 +166,10 @@ impl Settings {
     }
 
     /// Says that the user's file is not read, where it would have changed something.
-    fn warn_of_passed(&self, matches: &ArgMatches, printer: &Printer) {
-        let passed = self.files.iter().find(|file| matches!(file.found, Found::Passed));
-        let (Some(passed), Some((command, own))) = (passed, matches.subcommand()) else { return };
-        let file = SettingsFile::read(Role::User, passed.path.clone());
+    fn warn_of_skipped(&self, matches: &ArgMatches, printer: &Printer) {
+        let skipped = self.files.iter().find(|file| matches!(file.found, Found::Skipped));
+        let (Some(skipped), Some((command, own))) = (skipped, matches.subcommand()) else { return };
+        let file = SettingsFile::read(Role::User, skipped.path.clone());
         let changes = |setting: &&Setting| match setting.command.as_deref() {
             None => matches.value_source(&setting.flag) == Some(ValueSource::DefaultValue),
             Some(of) => {
@@ -174,10 +180,10 @@ impl Settings {
             }
         };
         let Some(setting) = file.settings.iter().find(changes) else { return };
-        let path = quoted(&passed.path);
+        let path = quoted(&skipped.path);
         printer
             .warn(&format!("the ranks of a job do not read {path}: `{}` there does not count", setting.flag));
-        printer.hint(&format!("give the flag, or set QUELL_CONFIG={}", passed.path.display()));
+        printer.hint(&format!("give the flag, or set QUELL_CONFIG={}", quoted_name(&skipped.path)));
     }
 }
 
@@ -196,8 +202,8 @@ impl SettingsFile {
         Self { role, path, found, settings, flaws }
     }
 
-    fn passed(path: PathBuf) -> Self {
-        Self { role: Role::User, path, found: Found::Passed, settings: Vec::new(), flaws: Vec::new() }
+    fn skipped(path: PathBuf) -> Self {
+        Self { role: Role::User, path, found: Found::Skipped, settings: Vec::new(), flaws: Vec::new() }
     }
 
     /// The file's setting of a flag: the table of the command takes precedence over settings of all commands.
@@ -224,7 +230,7 @@ impl SettingsFile {
             Found::Absent => "absent".to_owned(),
             Found::Refused(why) => format!("refused: {why}"),
             Found::Unreadable(error) => format!("unreadable: {}", Failure::new(system(error)).line()),
-            Found::Passed => "not read by the ranks of a job".to_owned(),
+            Found::Skipped => "not read by the ranks of a job".to_owned(),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Whatever is wrong: one clear line with a hint, the right status, and nothing left behind.
 
-use crate::harness::{Need, Outcome, QUELL, Test, snapshot};
+use crate::harness::{Need, Outcome, QUELL, Test, session, snapshot};
 
 const FUSE: &[Need] = &[Need::Fuse, Need::Ptrace];
 
-/// Runs quell, which must fail and leave the files as they were.
+/// Runs a line of a shell, which must fail and leave the files as they were.
 #[track_caller]
-fn fails(test: &Test, arguments: &[&str]) -> Outcome {
+fn fails(test: &Test, line: &str) -> Outcome {
     let before = test.files();
-    let outcome = test.quell(arguments);
+    let outcome = test.script(line);
     assert!(!outcome.status.success(), "{outcome}");
     test.silence();
     assert_eq!(test.files(), before, "something is left behind");
@@ -30,20 +30,17 @@ fn index(bytes: &[u8]) -> usize {
 #[test]
 fn unknown_flags_and_missing_arguments() {
     let test = Test::new();
-    snapshot!(fails(&test, &["run", "app.qimg", "--unknown", "true"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run app.qimg --unknown true => 125
     error: unexpected argument '--unknown' found
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
+           quell run [OPTIONS] --auto -- CMD [ARG]...
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["record", "--unknown", "--", "true"]), @"
-    status 125
-    --- stderr
+    $ quell record --unknown -- true => 125
     error: unexpected argument '--unknown' found
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
@@ -51,39 +48,28 @@ fn unknown_flags_and_missing_arguments() {
     Usage: quell record [OPTIONS] -- CMD [ARG]...
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["run", "--require"]), @"
-    status 125
-    --- stderr
+    $ quell run --require => 125
     error: the following required arguments were not provided:
       <IMG>
       <CMD>...
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
+           quell run [OPTIONS] --auto -- CMD [ARG]...
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--check", "some", "--", "true"]), @"
-    status 125
-    --- stderr
+    $ quell run app.qimg --check some -- true => 125
     error: invalid value 'some' for '--check <CHECK>'
       [possible values: first, all, none]
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["report"]), @"
-    status 2
-    --- stderr
+    $ quell report => 2
     error: the following required arguments were not provided:
       <T>...
 
     Usage: quell report <T>...
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["pack", "t", "--unknown"]), @"
-    status 2
-    --- stderr
+    $ quell pack t --unknown => 2
     error: unexpected argument '--unknown' found
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
@@ -92,10 +78,7 @@ fn unknown_flags_and_missing_arguments() {
            quell pack [OPTIONS] --refresh IMG
 
     For more information, try '--help'.
-    ");
-    snapshot!(fails(&test, &["unknown"]), @"
-    status 2
-    --- stderr
+    $ quell unknown => 2
     error: unrecognized subcommand 'unknown'
 
     Usage: quell [OPTIONS] <COMMAND>
@@ -110,45 +93,26 @@ fn privileged_commands_that_cannot_run_are_not_recorded() {
     test.write("plain", "no program\n");
     test.write_mode("lost", "#!/proc/nonexistent/interpreter\n", 0o755);
     std::fs::create_dir(test.path("directory")).unwrap();
-    snapshot!(fails(&test, &["record", "--", "no-such-command"]), @"
-    status 127
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell record -- no-such-command => 127
     quell: error: cannot find the command `no-such-command`
     hint: look for it with `type -a NAME`; a module may have to be loaded first
-    ");
-    snapshot!(fails(&test, &["record", "--", "./no-such-command"]), @"
-    status 127
-    --- stderr
+    $ quell record -- ./no-such-command => 127
     quell: error: cannot find the command `./no-such-command`
     hint: look for it with `type -a NAME`; a module may have to be loaded first
-    ");
-    snapshot!(fails(&test, &["record", "--", "./directory"]), @"
-    status 126
-    --- stderr
+    $ quell record -- ./directory => 126
     quell: error: cannot execute `./directory`: EISDIR (is a directory)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["record", "--", "./plain"]), @"
-    status 126
-    --- stderr
+    $ quell record -- ./plain => 126
     quell: error: cannot execute `./plain`: EACCES (permission denied)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["record", "--", "./lost"]), @"
-    status 126
-    --- stderr
+    $ quell record -- ./lost => 126
     quell: error: cannot execute `./lost`: ENOENT (no such file or directory)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["record", "--disable", "--", "no-such-command"]), @"
-    status 127
-    --- stderr
+    $ quell record --disable -- no-such-command => 127
     quell: error: `no-such-command`: command not found
     hint: look for it with `type -a NAME`; a module may have to be loaded first
-    ");
-    snapshot!(fails(&test, &["record", "--disable", "--", "./directory"]), @"
-    status 126
-    --- stderr
+    $ quell record --disable -- ./directory => 126
     quell: error: `./directory`: cannot execute: EISDIR (is a directory)
     hint: give a program, or a script with `#!` and execute permission
     ");
@@ -159,39 +123,23 @@ fn privileged_commands_that_cannot_run_from_an_image() {
     let Some(test) = Test::privileged(FUSE) else { return };
     test.pack();
     test.write("plain", "no program\n");
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "no-such-command"]), @"
-    status 127
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run app.qimg -- no-such-command => 127
     quell: error: `no-such-command`: command not found
     hint: look for it with `type -a NAME`; a module may have to be loaded first
-    ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "env/bin/absent"]), @"
-    status 127
-    --- stderr
+    $ quell run app.qimg -- env/bin/absent => 127
     quell: error: `env/bin/absent`: command not found
     hint: look for it with `type -a NAME`; a module may have to be loaded first
-    ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "./env"]), @"
-    status 126
-    --- stderr
+    $ quell run app.qimg -- ./env => 126
     quell: error: `./env`: cannot execute: EISDIR (is a directory)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "./plain"]), @"
-    status 126
-    --- stderr
+    $ quell run app.qimg -- ./plain => 126
     quell: error: `./plain`: cannot execute: EACCES (permission denied)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "env/lib/a.txt"]), @"
-    status 126
-    --- stderr
+    $ quell run app.qimg -- env/lib/a.txt => 126
     quell: error: `env/lib/a.txt`: cannot execute: EACCES (permission denied)
     hint: give a program, or a script with `#!` and execute permission
-    ");
-    snapshot!(fails(&test, &["run", "--disable", "app.qimg", "--", "no-such-command"]), @"
-    status 127
-    --- stderr
+    $ quell run --disable app.qimg -- no-such-command => 127
     quell: error: `no-such-command`: command not found
     hint: look for it with `type -a NAME`; a module may have to be loaded first
     ");
@@ -203,15 +151,11 @@ fn privileged_outputs_that_cannot_be_written() {
     test.pack();
     std::fs::create_dir(test.path("closed")).unwrap();
     test.mode("closed", 0o555);
-    snapshot!(fails(&test, &["record", "-o", "closed/t.qtrace", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell record -o closed/t.qtrace -- touch ran => 125
     quell: error: cannot create `closed/t.qtrace`: EACCES (permission denied)
     hint: `-o DIR` writes the trace elsewhere
-    ");
-    snapshot!(fails(&test, &["record", "-o", "absent/t.qtrace", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    $ quell record -o absent/t.qtrace -- touch ran => 125
     quell: error: cannot create `absent/t.qtrace`: ENOENT (no such file or directory)
     hint: `-o DIR` writes the trace elsewhere
     ");
@@ -223,21 +167,14 @@ fn privileged_outputs_that_cannot_be_written() {
     hint: `-o DIR` writes the trace elsewhere
     ");
     assert!(!test.path("ran").exists() && !test.path("t.qtrace").exists());
-    snapshot!(fails(&test, &["pack", "app.qtrace", "--root", "env", "-o", "closed/t.qimg"]), @"
-    status 2
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell pack app.qtrace --root env -o closed/t.qimg => 2
     quell: error: cannot pack: cannot create `closed/t.qimg`: EACCES (permission denied)
     hint: `-o IMG` writes elsewhere
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "--root", "env", "-o", "absent/t.qimg"]), @"
-    status 2
-    --- stderr
+    $ quell pack app.qtrace --root env -o absent/t.qimg => 2
     quell: error: cannot pack: cannot create `absent/t.qimg`: ENOENT (no such file or directory)
     hint: `-o IMG` writes elsewhere
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "--root", "env", "-o", "env"]), @"
-    status 2
-    --- stderr
+    $ quell pack app.qtrace --root env -o env => 2
     quell: error: `env` is a directory
     hint: `-o IMG` takes the name of a file
     ");
@@ -249,27 +186,11 @@ fn privileged_outputs_that_exist() {
     test.pack();
     let image = test.read("app.qimg");
     test.write("mine/notes", "not a trace\n");
-    snapshot!(fails(&test, &["record", "-o", "app.qtrace", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
-    quell: error: `app.qtrace` exists already
-    hint: `--force` replaces it, `-o DIR` writes elsewhere
-    ");
-    snapshot!(fails(&test, &["record", "-o", "mine", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
-    quell: error: `mine` exists already
-    hint: `--force` replaces it, `-o DIR` writes elsewhere
-    ");
-    snapshot!(fails(&test, &["record", "--force", "-o", "mine", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell record --force -o mine -- touch ran => 125
     quell: error: `mine` exists and is not a trace
     hint: `-o DIR` writes elsewhere
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "--root", "env"]), @"
-    status 2
-    --- stderr
+    $ quell pack app.qtrace --root env => 2
     quell: error: `app.qimg` exists already
     hint: `--force` replaces it, `-o IMG` writes elsewhere
     ");
@@ -281,7 +202,7 @@ fn privileged_a_forced_output_is_replaced_only_when_the_command_can_run() {
     let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
     test.pack();
     let header = test.read("app.qtrace/header.json");
-    fails(&test, &["record", "--force", "-o", "app.qtrace", "--", "no-such-command"]);
+    fails(&test, "$quell record --force -o app.qtrace -- no-such-command");
     assert_eq!(test.read("app.qtrace/header.json"), header);
     test.quell(&["record", "--force", "-o", "app.qtrace", "--", "true"]).succeeds();
     assert_ne!(test.read("app.qtrace/header.json"), header);
@@ -302,69 +223,38 @@ fn privileged_traces_that_are_none() {
     let events = test.read("short/events.parquet");
     test.write("short/events.parquet", &events[..events.len() / 2]);
     std::fs::remove_file(test.path("cut/paths.parquet")).unwrap();
-    snapshot!(fails(&test, &["report", "absent.qtrace"]), @"
-    status 2
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell report absent.qtrace => 2
     quell: error: cannot open `absent.qtrace`: ENOENT (no such file or directory)
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(fails(&test, &["report", "text"]), @"
-    status 2
-    --- stderr
+    $ quell report text => 2
     quell: error: `text` is not a trace: it is no directory
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(fails(&test, &["report", "empty"]), @"
-    status 2
-    --- stderr
+    $ quell report empty => 2
     quell: error: `empty` is not a trace: it holds no `header.json`
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(fails(&test, &["report", "foreign"]), @"
-    status 2
-    --- stderr
+    $ quell report foreign => 2
     quell: error: `foreign` is not a trace: its header has another format
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(fails(&test, &["report", "newer"]), @"
-    status 2
-    --- stderr
+    $ quell report newer => 2
     quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
-    ");
-    snapshot!(fails(&test, &["report", "short"]), @"
-    status 2
-    --- stderr
+    $ quell report short => 2
     quell: error: `short/events.parquet` is damaged: it was cut short
     hint: record again; a copy of a trace needs all its files
-    ");
-    snapshot!(fails(&test, &["report", "cut"]), @"
-    status 2
-    --- stderr
+    $ quell report cut => 2
     quell: error: cannot open `cut/paths.parquet`: ENOENT (no such file or directory)
     hint: record again; a copy of a trace needs all its files
-    ");
-    snapshot!(fails(&test, &["report", "app.qimg"]), @"
-    status 2
-    --- stderr
+    $ quell report app.qimg => 2
     quell: error: `app.qimg` is not a trace: it is no directory
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(fails(&test, &["diff", "app.qtrace", "newer"]), @"
-    status 2
-    --- stderr
+    $ quell diff app.qtrace newer => 2
     quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
-    ");
-    snapshot!(fails(&test, &["pack", "newer", "-o", "new.qimg", "--root", "env"]), @"
-    status 2
-    --- stderr
+    $ quell pack newer -o new.qimg --root env => 2
     quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
-    ");
-    snapshot!(fails(&test, &["pack", "short", "-o", "new.qimg", "--root", "env"]), @"
-    status 2
-    --- stderr
+    $ quell pack short -o new.qimg --root env => 2
     quell: error: cannot pack: `short/events.parquet` is damaged: it was cut short
     hint: record again; a copy of a trace needs all its files
     ");
@@ -375,28 +265,20 @@ fn privileged_recordings_with_nothing_to_pack() {
     let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
     test.pack();
     std::fs::create_dir(test.path("other")).unwrap();
-    snapshot!(fails(&test, &["pack", "app.qtrace", "-o", "new.qimg"]), @"
-    status 2
-    --- stderr
+    test.write("log", "1 stat(\"/etc/passwd\", {st_mode=S_IFREG|0644}) = 0\n1 +++ exited with 0 +++\n");
+    test.quell(&["-q", "import", "strace", "log", "-o", "shallow.qtrace"]).succeeds();
+    session!(|line| fails(&test, line), @"
+    $ quell pack shallow.qtrace -o new.qimg => 2
     quell: error: cannot pack: nothing to pack: the recording looked at nothing on a network file system
     hint: `--root DIR` packs below a directory, whatever its file system
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "-o", "new.qimg", "--root", "other"]), @"
-    status 2
-    --- stderr
-    quell: error: cannot pack: nothing to pack: the recording looked at nothing below the given roots that stays unchanged; image and recording must lie elsewhere
+    $ quell pack app.qtrace -o new.qimg --root other => 2
+    quell: error: cannot pack: nothing to pack: the recording looked at nothing below the given roots that stays unchanged
     hint: `--root DIR` packs below a directory, whatever its file system
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "-o", "new.qimg", "--root", "absent"]), @"
-    status 2
-    --- stderr
+    $ quell pack app.qtrace -o new.qimg --root absent => 2
     quell: error: cannot pack: cannot use `absent` as a root: ENOENT (no such file or directory)
     hint: `--root` takes a directory that exists
-    ");
-    snapshot!(fails(&test, &["pack", "app.qtrace", "-o", "new.qimg", "--root", "env/bin/app"]), @"
-    status 2
-    --- stderr
-    quell: error: cannot pack: nothing to pack: the recording looked at nothing below the given roots that stays unchanged; image and recording must lie elsewhere
+    $ quell pack app.qtrace -o new.qimg --root env/bin/app => 2
+    quell: error: cannot pack: nothing to pack: the recording looked at nothing below the given roots that stays unchanged
     hint: `--root DIR` packs below a directory, whatever its file system
     ");
 }
@@ -417,56 +299,34 @@ fn privileged_images_that_are_none() {
         let at = index(bytes);
         bytes[at + 200] ^= 1;
     });
-    for name in ["absent", "app.qtrace", "empty", "text", "cut", "tiny", "newer", "damaged"] {
-        let plain = fails(&test, &["run", name, "--", "touch", "ran"]);
-        assert_eq!(fails(&test, &["run", "--require", name, "--", "touch", "ran"]), plain);
-        test.write(&format!("said/{name}"), plain.to_string());
-    }
-    snapshot!(test.read_text("said/absent"), @"
-    status 125
-    --- stderr
+    let as_required = |line: &str| {
+        let plain = fails(&test, line);
+        assert_eq!(fails(&test, &line.replace(" run ", " run --require ")), plain);
+        plain
+    };
+    session!(as_required, @"
+    $ quell run absent -- touch ran => 125
     quell: error: image `absent`: cannot read it: ENOENT (no such file or directory)
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.read_text("said/app.qtrace"), @"
-    status 125
-    --- stderr
+    $ quell run app.qtrace -- touch ran => 125
     quell: error: image `app.qtrace`: not a regular file
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.read_text("said/empty"), @"
-    status 125
-    --- stderr
+    $ quell run empty -- touch ran => 125
     quell: error: image `empty`: the file has 0 bytes, less than one block of an image
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.read_text("said/text"), @"
-    status 125
-    --- stderr
+    $ quell run text -- touch ran => 125
     quell: error: image `text`: not an image: magic number [HEX] instead of EROFS
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.read_text("said/cut"), @"
-    status 125
-    --- stderr
+    $ quell run cut -- touch ran => 125
     quell: error: image `cut`: damaged image: 12288 bytes, expected 24576; was it copied completely?
     hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-    ");
-    snapshot!(test.read_text("said/tiny"), @"
-    status 125
-    --- stderr
+    $ quell run tiny -- touch ran => 125
     quell: error: image `tiny`: the file has 100 bytes, less than one block of an image
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.read_text("said/newer"), @"
-    status 125
-    --- stderr
-    quell: error: image `newer`: the image has index version 99, this quell reads up to 2
+    $ quell run newer -- touch ran => 125
+    quell: error: image `newer`: the image has index version 99, this quell reads up to 3
     hint: run it with the quell that packed it, or a later one
-    ");
-    snapshot!(test.read_text("said/damaged"), @"
-    status 125
-    --- stderr
+    $ quell run damaged -- touch ran => 125
     quell: error: image `damaged`: damaged image: index checksum is [HEX], expected [HEX]
     hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
     ");
@@ -479,22 +339,20 @@ fn privileged_a_foreign_erofs_file_system() {
     };
     test.plant();
     test.run(&["mkfs.erofs", "foreign", "env"]).succeeds();
-    snapshot!(fails(&test, &["run", "foreign", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run foreign -- touch ran => 125
     quell: error: image `foreign`: an EROFS file system, but without quell's index
     hint: `quell pack TRACE -o IMG` makes an image
     ");
 }
 
 #[test]
-fn privileged_images_that_somebody_else_could_have_made() {
+fn privileged_images_that_another_user_could_have_made() {
     let Some(test) = Test::of_nobody(FUSE) else { return };
     test.pack();
     test.mode("app.qimg", 0o602);
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run app.qimg -- touch ran => 125
     quell: error: image `app.qimg`: others can write to it (mode 0602)
     hint: `--trust` uses it; every user who can write it decides what you run
     ");
@@ -505,15 +363,11 @@ fn privileged_images_that_somebody_else_could_have_made() {
     ");
     test.mode("app.qimg", 0o644);
     std::os::unix::fs::chown(test.path("app.qimg"), Some(1), None).unwrap();
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run app.qimg -- touch ran => 125
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
     hint: `--trust` uses it; every user who can write it decides what you run
-    ");
-    snapshot!(fails(&test, &["run", "--require", "app.qimg", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    $ quell run --require app.qimg -- touch ran => 125
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
     hint: `--trust` uses it; every user who can write it decides what you run
     ");
@@ -529,9 +383,8 @@ fn privileged_images_that_somebody_else_could_have_made() {
     of root
     ");
     test.mode("app.qimg", 0o600);
-    snapshot!(fails(&test, &["run", "app.qimg", "--", "touch", "ran"]), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run app.qimg -- touch ran => 125
     quell: error: image `app.qimg`: cannot read it: EACCES (permission denied)
     hint: `quell pack --public` makes an image for every user
     ");
@@ -667,31 +520,17 @@ fn privileged_statistics_that_cannot_be_written() {
     test.pack();
     std::fs::create_dir(test.path("closed")).unwrap();
     test.mode("closed", 0o555);
-    for name in ["closed/s", "absent/s", "env", "/dev/full"] {
-        let outcome = fails(&test, &["run", "--stats", name, "app.qimg", "--", "touch", "ran"]);
-        test.write(&format!("said/{}", name.replace('/', "-")), outcome.to_string());
-    }
-    snapshot!(test.read_text("said/closed-s"), @"
-    status 125
-    --- stderr
+    session!(|line| fails(&test, line), @"
+    $ quell run --stats closed/s app.qimg -- touch ran => 125
     quell: error: statistics file `closed/s`: EACCES (permission denied)
     hint: `--stats FILE` takes a file that you may create
-    ");
-    snapshot!(test.read_text("said/absent-s"), @"
-    status 125
-    --- stderr
+    $ quell run --stats absent/s app.qimg -- touch ran => 125
     quell: error: statistics file `absent/s`: ENOENT (no such file or directory)
     hint: `--stats FILE` takes a file that you may create
-    ");
-    snapshot!(test.read_text("said/env"), @"
-    status 125
-    --- stderr
+    $ quell run --stats env app.qimg -- touch ran => 125
     quell: error: statistics file `env`: EISDIR (is a directory)
     hint: `--stats FILE` takes a file that you may create
-    ");
-    snapshot!(test.read_text("said/-dev-full"), @"
-    status 125
-    --- stderr
+    $ quell run --stats /dev/full app.qimg -- touch ran => 125
     quell: error: statistics file `/dev/full`: EINVAL (invalid argument)
     hint: `--stats FILE` takes a file that you may create
     ");

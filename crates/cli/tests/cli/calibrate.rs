@@ -1,9 +1,9 @@
 //! `quell calibrate` on a local directory: its tables and profile, what it refuses, and that nothing is left behind however
 //! it ends. What it measures is checked on the rig, in `tests/shared_fs`.
 
-use crate::harness::{Need, Outcome, QUELL, Test, kill, send, snapshot, wait_until, with_quell};
+use crate::harness::{Need, Outcome, QUELL, Test, kill, send, session, wait_until};
 use rustix::process::Signal;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 /// Some seconds.
 const SHORT: &[&str] =
@@ -167,44 +167,25 @@ fn what_cannot_be_measured_in_is_refused_before_anything_is_made() {
     test.write("there.toml", "");
     std::fs::create_dir(test.path("here")).unwrap();
     let before = test.files();
-    snapshot!(test.quell(&["calibrate", "/", "-o", "fs.toml"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell calibrate / -o fs.toml => 2
     quell: error: `/` is the root of this node, not a directory to measure in
     hint: give a directory of the file system that is to be measured
-    ");
-    snapshot!(test.quell(&["calibrate", "/usr/..", "-o", "fs.toml"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate /usr/.. -o fs.toml => 2
     quell: error: `/` is the root of this node, not a directory to measure in
     hint: give a directory of the file system that is to be measured
-    ");
-    snapshot!(test.quell(&["calibrate", "missing", "-o", "fs.toml"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate missing -o fs.toml => 2
     quell: error: cannot work in `missing`: ENOENT (no such file or directory)
     hint: give a directory that is there
-    ");
-    snapshot!(test.quell(&["calibrate", "file", "-o", "fs.toml"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate file -o fs.toml => 2
     quell: error: cannot work in `file`: ENOTDIR (not a directory)
     hint: give a directory that is there
-    ");
-    snapshot!(test.quell(&["calibrate", "here", "-o", "there.toml"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate here -o there.toml => 2
     quell: error: `there.toml` exists
     hint: `--force` replaces it, `-o FILE` writes elsewhere
-    ");
-    snapshot!(test.quell(&["calibrate", "here", "-o", "missing/fs.toml"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate here -o missing/fs.toml => 2
     quell: error: cannot write `missing/fs.toml`: ENOENT (no such file or directory)
-    ");
-    snapshot!(test.quell(&["calibrate", "here"]), @"
-    status 2
-    --- stderr
+    $ quell calibrate here => 2
     error: the following required arguments were not provided:
       --output <FILE>
 
@@ -257,9 +238,8 @@ fn a_directory_of_any_name_reaches_a_second_client_behind_a_shell() {
 #[test]
 fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
     let Some(test) = Test::of_nobody(&[]) else { return };
-    snapshot!(test.quell(&["calibrate", "/mnt", "-o", "fs.toml"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell calibrate /mnt -o fs.toml => 2
     quell: error: cannot work in `/mnt`: EACCES (permission denied)
     hint: give a directory that you may write to, such as `/mnt/$USER`
     ");
@@ -296,9 +276,7 @@ fn privileged_what_cannot_be_removed_is_named_beside_another_error() {
 
 /// Starts a calibration, and waits until it has made something.
 fn under_way(test: &Test) -> Child {
-    let words = with_quell(&["calibrate", "here", "-o", "fs.toml", "--processes=4"]);
-    let mut command = test.command(&words);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = test.start(&["calibrate", "here", "-o", "fs.toml", "--processes=4"]);
     wait_until("there are files", || test.files().len() > 20);
     child
 }

@@ -2,17 +2,29 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
-use serde_json::Value;
-
-use crate::harness::{NOBODY, Need, Outcome, Test, snapshot};
+use crate::harness::{NOBODY, Need, Outcome, Test, session, snapshot};
 
 const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 
-/// Runs the program of the usual image as rank `rank` of a job.
+/// Runs the program of the usual image as rank `rank` of a job, when no server of an earlier run is left that it could join.
 fn run_as(test: &Test, rank: u32, check: &str) -> Outcome {
+    test.silence();
     let rank = format!("PMI_RANK={rank}");
     let quell = *crate::harness::QUELL;
-    test.run(&["env", &rank, "PMI_SIZE=4", quell, "run", "--check", check, "app.qimg", "--", "env/bin/app"])
+    test.run(&[
+        "env",
+        &rank,
+        "PMI_SIZE=4",
+        quell,
+        "run",
+        "--on-stale",
+        "fail",
+        "--check",
+        check,
+        "app.qimg",
+        "--",
+        "env/bin/app",
+    ])
 }
 
 fn status(outcome: &Outcome) -> Option<i32> {
@@ -47,10 +59,9 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
         test.write_mode("app.qimg.checked", &whole[..whole.len() - 1], 0o600);
         assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "cut short");
         test.write_mode("app.qimg.checked", &whole, 0o666);
-        assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "anybody could have written it");
-        snapshot!(test.quell(&["check", "app.qimg"]), @"
-        status 1
-        --- stderr
+        assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "another user could have written it");
+        session!(|line| test.script(line), @"
+        $ quell check app.qimg => 1
         quell: error: image `app.qimg`: 1 original has changed since it was made
           [DIR]/env/lib/a.txt has another size
         hint: quell pack --refresh app.qimg
@@ -64,7 +75,7 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
 }
 
 #[test]
-fn privileged_a_stamp_of_somebody_else_does_not_count() {
+fn privileged_a_stamp_of_another_user_does_not_count() {
     let Some(test) = Test::of_nobody(ALL) else { return };
     test.pack();
     test.quell(&["-q", "check", "app.qimg"]).succeeds();
@@ -90,53 +101,57 @@ fn privileged_where_no_stamp_can_be_left_the_result_stands() {
     --- stderr
     quell: warning: cannot leave `app.qimg.checked`, so the first rank of each job compares too: EACCES (permission denied) (the directory may not be written to)
     ");
-    let json: Value = serde_json::from_str(&test.quell(&["check", "--json", "app.qimg"]).succeeds()).unwrap();
+    let json = test.json(&["check", "--json", "app.qimg"]);
     assert_eq!((json["unchanged"].as_bool(), json["stamp"].is_null()), (Some(true), true));
     assert!(json["stamp_error"].as_str().unwrap().contains("EACCES"), "{json}");
     chown(test.path(""), Some(NOBODY), None).unwrap();
 }
 
+/// The program lists the directory, and files of quell in it do not count as names.
 #[test]
-fn privileged_a_stamp_changes_no_directory_that_the_image_answers_for() {
-    let Some(test) = Test::privileged(ALL) else { return };
-    test.write("env/lib/app.qimg", "taken");
-    test.pack();
-    // In place, so that the directory does not change.
-    std::fs::write(test.path("env/lib/app.qimg"), test.read("app.qimg")).unwrap();
-    let outcome = test.quell(&["check", "env/lib/app.qimg"]);
-    assert!(outcome.stderr.contains("the image covers `[DIR]/env/lib`, which it would change"), "{outcome}");
-    assert_eq!(status(&outcome), Some(0));
-    assert!(!test.path("env/lib/app.qimg.checked").exists());
+fn privileged_image_and_trace_may_lie_in_a_directory_that_the_image_answers_for() {
+    let tests = [Test::privileged(ALL), Test::of_nobody(ALL)];
+    for test in tests.into_iter().flatten() {
+        test.plant();
+        test.quell(&["-q", "record", "-o", "env/lib/app.qtrace", "--", "env/bin/app"]).succeeds();
+        let pack = ["-q", "pack", "env/lib/app.qtrace", "-o", "env/lib/app.qimg", "--root", "env"];
+        let packed = test.quell(&pack).succeeds();
+        assert!(!packed.contains("stays the original") && packed.contains("3 files"), "{packed}");
+        let run = ["run", "env/lib/app.qimg", "--", "env/bin/app"];
+        let plain = test.run(&["env/bin/app"]);
+        assert_eq!(test.quell(&run), plain);
+        let checked = test.quell(&["check", "env/lib/app.qimg"]);
+        assert!(checked.stderr.contains("cannot leave `env/lib/app.qimg.checked`"), "{checked}");
+        assert_eq!(status(&checked), Some(0));
+        test.write("env/lib/other", "");
+        assert_eq!(status(&test.quell(&["check", "env/lib/app.qimg"])), Some(1));
+    }
 }
 
 #[test]
 fn privileged_changes_are_listed_for_programs() {
     let Some(test) = Test::privileged(ALL) else { return };
     test.pack();
-    let json = |outcome: &Outcome| serde_json::from_str::<Value>(&outcome.stdout).unwrap();
     let unchanged = test.quell(&["check", "--json", "--jobs", "3", "app.qimg"]);
-    let said = json(&unchanged);
+    let said = unchanged.json();
     assert_eq!((status(&unchanged), said["unchanged"].as_bool()), (Some(0), Some(true)));
+    assert_eq!(said["compared"], true);
     assert_eq!((said["jobs"].as_u64(), said["schema_version"].as_u64()), (Some(3), Some(1)));
     assert!(said["operations"].as_u64() > said["entries"].as_u64());
     assert_eq!(said["stamp"]["path"], "app.qimg.checked");
     std::fs::remove_file(test.path("env/lib/b.txt")).unwrap();
     std::fs::set_permissions(test.path("env/lib/a.txt"), PermissionsExt::from_mode(0o600)).unwrap();
     let changed = test.quell(&["check", "--json", "app.qimg"]);
-    let said = json(&changed);
+    let said = changed.json();
     let named: Vec<_> = said["changes"].as_array().unwrap().iter().collect();
     assert_eq!((status(&changed), named.len()), (Some(1), 3), "{said}");
     assert_eq!(named[1]["path"], "[DIR]/env/lib/a.txt");
     assert_eq!((&named[1]["difference"], &named[2]["difference"]), (&"permissions".into(), &"gone".into()));
-    snapshot!(test.quell(&["check", "app.qtrace"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell check app.qtrace => 2
     quell: error: image `app.qtrace`: not a regular file
     hint: `quell pack TRACE -o IMG` makes an image
-    ");
-    snapshot!(test.quell(&["check", "absent.qimg"]), @"
-    status 2
-    --- stderr
+    $ quell check absent.qimg => 2
     quell: error: image `absent.qimg`: cannot read it: ENOENT (no such file or directory)
     hint: `quell pack TRACE -o IMG` makes an image
     ");
@@ -151,8 +166,8 @@ fn privileged_one_rank_of_each_node_compares_if_all_are_to() {
     assert_eq!(status(&run_as(&test, 3, "none")), Some(0));
     assert_eq!(status(&run_as(&test, 3, "all")), Some(1), "it is the first of its node");
     // A rank that joins a node's server does not compare again.
-    let script = "PMI_RANK=0 PMI_SIZE=2 $quell run --check none app.qimg -- sh -c 'echo up; touch up; exec sleep 100' & \
-        while ! PMI_RANK=1 PMI_SIZE=2 $quell run --check all app.qimg -- true; do sleep 0.1; done; \
+    let script = "PMI_RANK=0 PMI_SIZE=2 $quell run --on-stale fail --check none app.qimg -- sh -c 'echo up; touch up; exec sleep 100' & \
+        while ! PMI_RANK=1 PMI_SIZE=2 $quell run --on-stale fail --check all app.qimg -- true; do sleep 0.1; done; \
         while ! test -e up; do sleep 0.1; done; kill $!; wait";
     let joined = test.shell(script).output().unwrap();
     assert!(String::from_utf8_lossy(&joined.stdout).contains("up"), "{joined:?}");

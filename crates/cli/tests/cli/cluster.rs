@@ -113,7 +113,9 @@ impl Slurm {
             }
         }
         let expected: BTreeSet<&str> = self.files.iter().map(String::as_str).chain(made.to_owned()).collect();
-        let files = self.test.files();
+        // Slurm may kill the server before it removes the outcome of the check; another job uses the name again.
+        let files: Vec<String> =
+            self.test.files().into_iter().filter(|name| !name.starts_with("app.qimg.verdict-")).collect();
         assert_eq!(files.iter().map(String::as_str).collect::<BTreeSet<&str>>(), expected);
     }
 

@@ -58,7 +58,7 @@ fn recorded(test: &Test, environment: &Environment, image: &str, options: &[&str
 
 fn stats(test: &Test, name: &str) -> Value {
     wait_until("the statistics appear", || test.path(name).exists());
-    serde_json::from_slice(&test.read(name)).unwrap()
+    test.read_json(name)
 }
 
 #[test]
@@ -96,6 +96,11 @@ fn privileged_programs_run_where_their_directories_are_gone() {
         assert!(doctor.stdout.contains("complete; this node does not have"), "{}", doctor.stdout);
         let info = test.quell(&["image", "info", "app.qimg"]).succeeds();
         assert!(info.contains("complete"), "{info}");
+        let checked = test.quell(&["check", "app.qimg"]).succeeds();
+        assert_eq!(checked, "app.qimg: not compared: this node does not have its originals\n");
+        let checked: Value =
+            serde_json::from_str(&test.quell(&["check", "--json", "app.qimg"]).stdout).unwrap();
+        assert_eq!((&checked["compared"], &checked["unchanged"]), (&false.into(), &true.into()));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::harness::Test;
 
 fn json(test: &Test, words: &[&str]) -> Value {
     let all = [&["predict", "create", "--json"], words].concat();
-    serde_json::from_str(&test.quell(&all).succeeds()).unwrap()
+    test.json(&all)
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_page_is_whole_and_holds_what_was_measured() {
 #[test]
 fn published_figures_stand_beside_predictions_and_misses_stay() {
     let test = Test::new();
-    let whole: Value = serde_json::from_str(&test.quell(&["validate", "--json"]).succeeds()).unwrap();
+    let whole = test.json(&["validate", "--json"]);
     let rows = whole["rows"].as_array().unwrap();
     let count = |used: &str, verdict: &str| {
         rows.iter().filter(|row| row["use"] == used && row["verdict"] == verdict).count()

@@ -1,7 +1,7 @@
 //! `--csv`: every table has its header, every row is there, cells are quoted as RFC 4180 says.
 
-use crate::harness::{Test, snapshot};
-use quell_report::csv::{DiffTable, ReportTable};
+use crate::harness::{Test, session, snapshot};
+use quell_report::csv::{DIFF_TABLES, REPORT_TABLES};
 
 /// Rows of JSON's tables at most.
 const JSON_ROWS: usize = 1000;
@@ -35,21 +35,17 @@ fn hostile_names_stay_one_cell_on_one_line() {
     /apps/new\x0aline,,1,0,0
     /apps/\xff,,1,0,0
     "#);
-    snapshot!(test.quell(&["report", "app.qtrace", "--csv", "commands"]), @"
-    status 0
+    session!(|line| test.script(line), @"
+    $ quell report app.qtrace --csv commands
     --- stdout
     command,processes,calls,metadata_operations,missed
     app 'a b',1,6,6,1
-    ");
-    snapshot!(test.quell(&["report", "app.qtrace", "--csv", "syscalls"]), @"
-    status 0
+    $ quell report app.qtrace --csv syscalls
     --- stdout
     name,class,calls,errors,seconds,mean_seconds,p50_seconds,p99_seconds
     stat,stat,5,1,0.00008,0.000016,0.000016,0.000016
     execve,exec,1,0,0.0001,0.0001,0.0001,0.0001
-    ");
-    snapshot!(test.quell(&["report", "app.qtrace", "--csv", "totals"]), @"
-    status 0
+    $ quell report app.qtrace --csv totals
     --- stdout
     calls,errors,metadata_operations,missed,repeated,needed,failed,unnamed,distinct_paths,bytes_read,bytes_written,network,quell,local,unknown,seconds
     6,1,6,1,0,5,0,0,6,0,0,0,0,0,6,8.5
@@ -71,9 +67,9 @@ fn no_row_is_left_out() {
 fn every_table_has_a_header_and_rows_as_long() {
     let test = Test::new();
     recording(&test, ["plain".to_owned()]);
-    let report = ReportTable::ALL.map(|table| (vec!["report", "app.qtrace"], table.described().0));
-    let diff = DiffTable::ALL.map(|table| (vec!["diff", "app.qtrace", "app.qtrace"], table.described().0));
-    for (command, table) in report.into_iter().chain(diff) {
+    let report = REPORT_TABLES.iter().map(|table| (vec!["report", "app.qtrace"], table.name));
+    let diff = DIFF_TABLES.iter().map(|table| (vec!["diff", "app.qtrace", "app.qtrace"], table.name));
+    for (command, table) in report.chain(diff) {
         let text = test.quell(&[&command[..], &["--csv", table]].concat()).succeeds();
         let mut lines = text.lines();
         let header = lines.next().unwrap_or_default();
@@ -98,23 +94,16 @@ fn every_table_has_a_header_and_rows_as_long() {
 #[test]
 fn unknown_tables_and_two_forms_at_once_are_refused() {
     let test = Test::new();
-    snapshot!(test.quell(&["diff", "a", "b", "--csv", "file"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell diff a b --csv file => 2
     error: invalid value 'file' for '--csv <TABLE>'
       [possible values: totals, syscalls, searches, paths]
 
     For more information, try '--help'.
-    ");
-    snapshot!(test.quell(&["report", "a", "--json", "--csv", "paths"]), @"
-    status 2
-    --- stderr
+    $ quell report a --json --csv paths => 2
     quell: error: `--json` and `--csv` would both go to standard output
     hint: leave one out; a settings file may have set the other
-    ");
-    snapshot!(test.quell(&["diff", "a", "b", "--json", "--csv", "paths"]), @"
-    status 2
-    --- stderr
+    $ quell diff a b --json --csv paths => 2
     quell: error: `--json` and `--csv` would both go to standard output
     hint: leave one out; a settings file may have set the other
     ");

@@ -2,7 +2,7 @@
 //!
 //! Most recordings here are made of strace's logs, so that every number in them is known.
 
-use crate::harness::{Need, QUELL, Test, snapshot};
+use crate::harness::{Need, QUELL, Test, session, snapshot};
 use serde_json::Value;
 
 /// A call of a made-up run: a stat of this path, which is there or not.
@@ -26,7 +26,7 @@ fn recording(test: &Test, name: &str, stats: &[Stat]) {
 }
 
 fn json(test: &Test, arguments: &[&str]) -> Value {
-    serde_json::from_str(&test.quell(&[&["diff", "--json"], arguments].concat()).stdout).unwrap()
+    test.quell(&[&["diff", "--json"], arguments].concat()).json()
 }
 
 #[test]
@@ -137,15 +137,11 @@ fn a_side_may_be_several_recordings() {
     assert_eq!(operations(&["with,comma.qtrace", "plain.qtrace,ranks"]), [2, 6]);
     let unequal = test.quell(&["diff", "plain.qtrace", "ranks"]);
     assert!(unequal.stdout.contains("doubt    a has 1 and b has 2 recordings"), "{unequal}");
-    snapshot!(test.quell(&["diff", "plain.qtrace", "ranks/other"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell diff plain.qtrace ranks/other => 2
     quell: error: `ranks/other` is not a trace: it holds no `header.json`
     hint: `quell record -- CMD` makes a trace, named after the program
-    ");
-    snapshot!(test.quell(&["diff", "plain.qtrace,absent", "ranks"]), @"
-    status 2
-    --- stderr
+    $ quell diff plain.qtrace,absent ranks => 2
     quell: error: cannot open `absent`: ENOENT (no such file or directory)
     hint: `quell record -- CMD` makes a trace, named after the program
     ");

@@ -17,10 +17,7 @@ impl Report {
     fn of(test: &Test, name: &str, script: &str) -> Self {
         let script = format!("record=\"$quell -q record -f -o {name}.qtrace --\"\n{script}");
         test.script(&script).succeeds();
-        Self(
-            serde_json::from_str(&test.quell(&["report", "--json", &format!("{name}.qtrace")]).succeeds())
-                .unwrap(),
-        )
+        Self(test.json(&["report", "--json", &format!("{name}.qtrace")]))
     }
 
     fn operations(&self) -> u64 {
@@ -406,7 +403,7 @@ fn privileged_ranks_of_which_one_prints() {
         ))
         .succeeds();
         let traces = [format!("{name}.qtrace"), format!("{name}.rank1.qtrace")];
-        serde_json::from_str(&test.quell(&["report", "--json", &traces[0], &traces[1]]).succeeds()).unwrap()
+        test.json(&["report", "--json", &traces[0], &traces[1]])
     };
     let before = Report(recorded("before", "print.sh"));
     let after = Report(recorded("after", "fixed.sh"));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Need, Test, snapshot};
+use crate::harness::{Need, Test, session};
 
 /// A program that asks for two files again and again, and a library path without use; its recording `app.qtrace`.
 fn recorded() -> Option<Test> {
@@ -27,7 +27,7 @@ fn privileged_the_cheapest_remedy_comes_first() {
     assert!(lines[0].starts_with("1. costs nothing: saves "), "{text}");
     assert!(lines[1].starts_with("2. needs an image: saves "), "{text}");
     assert!(text.contains("\n  unset LD_LIBRARY_PATH\n"), "{text}");
-    let json: Value = serde_json::from_str(&test.quell(&["fix", "--json", "app.qtrace"]).succeeds()).unwrap();
+    let json = test.json(&["fix", "--json", "app.qtrace"]);
     let steps = json["steps"].as_array().unwrap();
     assert_eq!(steps[0]["codes"], serde_json::json!(["search-path-misses"]));
     assert_eq!(steps[1]["codes"], serde_json::json!(["repeated-stats"]));
@@ -66,38 +66,25 @@ fn privileged_status_1_for_a_finding_that_is_asked_for() {
 #[test]
 fn codes_limits_and_numbers_that_are_none() {
     let test = Test::new();
-    snapshot!(test.quell(&["report", "t", "--fail-on", "misses"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell report t --fail-on misses => 2
     error: invalid value 'misses' for '--fail-on <CODE>'
       [possible values: chatty-output, collective-buffering, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-path-misses, small-files-by-every-rank, tiny-reads, tiny-writes, any]
 
     For more information, try '--help'.
-    ");
-    snapshot!(test.quell(&["fix", "t", "--threshold", "misses=3"]), @"
-    status 2
-    --- stderr
+    $ quell fix t --threshold misses=3 => 2
     error: invalid value 'misses=3' for '--threshold <NAME=VALUE>': `misses` is none of chatty-output, collective-buffering, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-path-misses, small-file, small-files-by-every-rank, small-request, small-write, tiny-reads, tiny-writes
 
     For more information, try '--help'.
-    ");
-    snapshot!(test.quell(&["fix", "t", "--threshold", "tiny-writes=many"]), @"
-    status 2
-    --- stderr
+    $ quell fix t --threshold tiny-writes=many => 2
     error: invalid value 'tiny-writes=many' for '--threshold <NAME=VALUE>': `many` is no number from 0 up
 
     For more information, try '--help'.
-    ");
-    snapshot!(test.quell(&["fix", "t", "--osts", "0"]), @"
-    status 2
-    --- stderr
+    $ quell fix t --osts 0 => 2
     error: invalid value '0' for '--osts <N>': 0 is not in 1..=4294967295
 
     For more information, try '--help'.
-    ");
-    snapshot!(test.quell(&["fix", "t"]), @"
-    status 2
-    --- stderr
+    $ quell fix t => 2
     quell: error: cannot open `t`: ENOENT (no such file or directory)
     hint: `quell record -- CMD` makes a trace, named after the program
     ");

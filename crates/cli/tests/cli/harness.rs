@@ -4,27 +4,24 @@
 //! the processes of a test are found, and no others. A test must leave no process and no mount.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{LazyLock, mpsc};
-use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::processes::{self, PATIENCE, SEARCH};
+pub(crate) use crate::processes::{NOBODY, kill, next_line, send, wait_until};
 
 /// The binary that is tested, as a path: `*QUELL`, and in formats `{QUELL}`.
 pub(crate) static QUELL: Quell = Quell(LazyLock::new(|| {
     let copy = crate::place::copy_of(Path::new(env!("CARGO_BIN_EXE_quell")));
     copy.to_str().unwrap().to_owned().leak()
 }));
-
-/// The ordinary user of the tests: `nobody`.
-pub(crate) const NOBODY: u32 = 65534;
-
-/// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The variable by which the processes of a test are found.
 const MARK: &str = "DIRECTORY_OF_THE_TEST";
@@ -100,6 +97,13 @@ impl Test {
         }
     }
 
+    /// Both kinds of users, root first, each with the usual tree and its image.
+    pub(crate) fn packed(needs: &[Need]) -> Option<[Self; 2]> {
+        let tests = [Self::privileged(needs)?, Self::of_nobody(needs)?];
+        tests.iter().for_each(Self::pack);
+        Some(tests)
+    }
+
     /// A test of which the needs are known to be met.
     pub(crate) fn of(user: User) -> Self {
         let test = Self { directory: crate::place::directory("quell-cli-"), user };
@@ -161,6 +165,11 @@ impl Test {
         String::from_utf8(self.read(name)).unwrap()
     }
 
+    /// A file's JSON.
+    pub(crate) fn read_json(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.read(name)).unwrap()
+    }
+
     /// `env`: a small tree with a program, data, links and a directory of which nothing is read.
     pub(crate) fn plant(&self) {
         let app = "#!/bin/sh\ncd \"${0%/*}/..\"\ncat lib/a.txt lib/b.txt link\nls lib\n\
@@ -177,6 +186,11 @@ impl Test {
     /// [`Self::plant`], a recording of its program `app.qtrace` and the image of that, `app.qimg`.
     pub(crate) fn pack(&self) {
         self.plant();
+        self.pack_as_it_is();
+    }
+
+    /// The same of the tree that is there.
+    pub(crate) fn pack_as_it_is(&self) {
         self.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
         self.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
     }
@@ -184,6 +198,11 @@ impl Test {
     /// Runs quell.
     pub(crate) fn quell(&self, arguments: &[&str]) -> Outcome {
         self.finish(self.command(&with_quell(arguments)))
+    }
+
+    /// The JSON that quell prints, which must succeed.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.quell(arguments).succeeds()).unwrap()
     }
 
     /// Runs a command.
@@ -201,6 +220,12 @@ impl Test {
         let mut command = self.command(&["sh", "-c", script]);
         command.env("quell", *QUELL);
         command
+    }
+
+    /// Starts quell; its streams are pipes.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(&with_quell(arguments));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// A command of the test's user in its directory, with a small environment of its own.
@@ -247,51 +272,30 @@ impl Test {
     /// Numbers of all processes of this test, without zombies. Shape: sorted.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mark = format!("{MARK}={}", self.directory.path().display());
-        let ours = |number: &i32| {
+        processes::all(|number| {
             let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-        };
-        let mut numbers: Vec<i32> = std::fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-            .filter(ours)
-            .collect();
-        numbers.sort_unstable();
-        numbers
+        })
     }
 
     /// Those processes of this test that answer.
     pub(crate) fn servers(&self) -> Vec<i32> {
-        self.named("quell-server")
+        processes::named(self.processes(), "quell-server")
     }
 
     /// Those that replace a server when it dies.
     pub(crate) fn holders(&self) -> Vec<i32> {
-        self.named("quell-holder")
+        processes::named(self.processes(), "quell-holder")
     }
 
     /// Kills both, all of them at once, so that none replaces another.
     pub(crate) fn kill_all_servers(&self) {
-        let all = || self.servers().into_iter().chain(self.holders()).collect::<Vec<i32>>();
-        all().into_iter().for_each(|number| send(number, rustix::process::Signal::STOP));
-        wait_until("the servers have ended", || {
-            all().into_iter().for_each(kill);
-            all().is_empty()
-        });
-    }
-
-    fn named(&self, name: &str) -> Vec<i32> {
-        let is_called = |number: &i32| {
-            std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name)
-        };
-        self.processes().into_iter().filter(is_called).collect()
+        processes::kill_all_servers(|| self.processes());
     }
 
     /// Waits until every process of this test has ended.
     pub(crate) fn silence(&self) {
-        // A server that makes room for its holder's successor may be in a list that was made before it forked that.
-        let none = || self.processes().is_empty();
-        wait_until("all processes of the test have ended", || none() && none());
+        processes::silence(|| self.processes());
     }
 
     /// Names of all files of the test, hidden ones too. Shape: sorted, relative.
@@ -336,6 +340,12 @@ impl Outcome {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap())
     }
 
+    /// Standard output as JSON, whatever the status.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
     /// Standard output of a command that must succeed.
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
@@ -370,6 +380,36 @@ macro_rules! snapshot {
 }
 pub(crate) use snapshot;
 
+/// Compares commands and what they say with an inline snapshot that holds both: each line after `$ ` is run.
+macro_rules! session {
+    ($run:expr, @$expected:literal) => {
+        $crate::harness::session!($run, $crate::harness::FILTERS.to_vec(), @$expected)
+    };
+    ($run:expr, $filters:expr, @$expected:literal) => {
+        insta::with_settings!({ filters => $filters }, {
+            insta::assert_snapshot!($crate::harness::transcript($run, $expected), @$expected)
+        })
+    };
+}
+pub(crate) use session;
+
+/// The commands of a session, each with its status unless that is 0, and what it said. Only an error stands alone; standard
+/// output has its name above it.
+pub(crate) fn transcript(run: impl Fn(&str) -> Outcome, session: &str) -> String {
+    let commands = session.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
+    let answer = |command: &str| {
+        let line = command.rsplit_once(" => ").map_or(command, |(line, _)| line);
+        let said = run(&line.replacen("quell ", "$quell ", 1)).to_string();
+        let (status, said) = said.split_once('\n').unwrap();
+        let status = match status {
+            "status 0" => String::new(),
+            failed => failed.replace("status", " =>"),
+        };
+        format!("$ {line}{status}\n{}", said.strip_prefix("--- stderr\n").unwrap_or(said))
+    };
+    commands.map(answer).collect()
+}
+
 /// Replaces text that differs between runs or machines.
 pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b", "[SIZE]"),
@@ -396,7 +436,8 @@ impl Need {
             Self::Fuse => unusable_fuse(),
             Self::Ptrace => {
                 static WORKS: LazyLock<bool> = LazyLock::new(|| {
-                    Test::new().quell(&["-q", "record", "-o", "t", "--", "true"]).status.success()
+                    let words = ["-q", "record", "--engine", "ptrace", "-o", "t", "--", "true"];
+                    Test::new().quell(&words).status.success()
                 });
                 (!*WORKS).then(|| "this machine lets nobody trace a child".to_owned())
             }
@@ -442,42 +483,6 @@ pub(crate) fn compiled(test: &Test, name: &str, compiler: &str, options: &[&str]
 pub(crate) fn with_quell<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [*QUELL].into_iter().chain(arguments.iter().copied()).collect()
 }
-
-/// SIGKILL.
-pub(crate) fn kill(process: i32) {
-    send(process, rustix::process::Signal::KILL);
-}
-
-/// Sends a signal to a process, if it is still there.
-pub(crate) fn send(process: i32, signal: rustix::process::Signal) {
-    if let Some(pid) = rustix::process::Pid::from_raw(process) {
-        let _over_already = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Waits for something that must come about.
-#[track_caller]
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The next line that a child prints.
-pub(crate) fn next_line(child: &mut Child) -> String {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    let stdout = child.stdout.as_mut().unwrap();
-    while stdout.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    String::from_utf8(line).unwrap()
-}
-
-/// The search path of the test's commands.
-const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 fn list(directory: &Path, base: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).unwrap() {

@@ -1,6 +1,6 @@
 //! `quell report --html`: where the page goes, and that it is there whole or not at all.
 
-use crate::harness::{Need, Test, snapshot};
+use crate::harness::{Need, Test, session};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 /// A recording `app.qtrace`.
@@ -24,15 +24,13 @@ fn numbers(page: &str) -> serde_json::Value {
 #[test]
 fn privileged_a_page_is_written_instead_of_the_report() {
     let Some(test) = recorded() else { return };
-    snapshot!(test.quell(&["report", "app.qtrace", "--html", "app.html"]), @"
-    status 0
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell report app.qtrace --html app.html
     quell: wrote `app.html`, a page for a browser
     ");
     let page = page(&test, "app.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
-    let json: serde_json::Value =
-        serde_json::from_str(&test.quell(&["report", "app.qtrace", "--json"]).succeeds()).unwrap();
+    let json = test.json(&["report", "app.qtrace", "--json"]);
     assert!(numbers(&page) == json, "the numbers inside are those of --json");
     assert!(test.files().iter().all(|file| !file.contains(".quell-")), "{:?}", test.files());
 }
@@ -71,26 +69,16 @@ fn privileged_an_earlier_page_is_replaced_whole_where_it_lies() {
 fn privileged_what_cannot_be_written_is_said_in_one_line() {
     let Some(test) = recorded() else { return };
     std::fs::create_dir(test.path("directory")).unwrap();
-    snapshot!(test.quell(&["report", "app.qtrace", "--html", "directory"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell report app.qtrace --html directory => 2
     quell: error: cannot write `directory`: EISDIR (is a directory)
     hint: name a file, such as `--html report.html`
-    ");
-    snapshot!(test.quell(&["report", "app.qtrace", "--html", "absent/app.html"]), @"
-    status 2
-    --- stderr
+    $ quell report app.qtrace --html absent/app.html => 2
     quell: error: cannot write `absent/app.html`: ENOENT (no such file or directory)
     hint: the directory must be there already
-    ");
-    snapshot!(test.quell(&["report", "app.qtrace", "--html", "/dev/full"]), @"
-    status 2
-    --- stderr
+    $ quell report app.qtrace --html /dev/full => 2
     quell: error: cannot write `/dev/full`: ENOSPC (no space left on device)
-    ");
-    snapshot!(test.quell(&["report", "app.qtrace", "--json", "--html", "-"]), @"
-    status 2
-    --- stderr
+    $ quell report app.qtrace --json --html - => 2
     quell: error: `--json` and `--html -` would both go to standard output
     hint: leave one out; a settings file may have set the other
     ");

@@ -1,6 +1,6 @@
 //! `quell image`: what its users see, what other programs make of what comes out, and one clear line for what is wrong.
 
-use crate::harness::{FILTERS, Need, Test, snapshot};
+use crate::harness::{FILTERS, Need, Test, session, snapshot};
 use serde_json::Value;
 
 /// The image of the planted tree, for root and for an ordinary user.
@@ -10,8 +10,7 @@ fn packed() -> Option<[Test; 2]> {
     for test in &tests {
         test.plant();
         test.script("touch -d 2026-01-02T03:04:05Z env env/lib env/bin env/lib/a.txt").succeeds();
-        test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
-        test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+        test.pack_as_it_is();
     }
     Some(tests)
 }
@@ -25,44 +24,37 @@ fn privileged_what_is_in_an_image() {
     filters.push((r"(?m)^(\S+) (\S+) +\d+ ", "$1 $2 [SIZE] "));
     filters.push((r"\(\w+; it", "([TYPE]; it"));
     filters.push((r", \d+ symbolic", ", [N] symbolic"));
-    insta::with_settings!({ filters => filters }, {
-        insta::assert_snapshot!(test.quell(&["image", "ls", "app.qimg"]).to_string(), @"
-        status 0
-        --- stdout
-        drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env
-        drwxr-xr-x 0/0 [SIZE] [DATE] uncovered [DIR]/env/aside
-        drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env/bin
-        -rwxr-xr-x 0/0 [SIZE] [DATE] held      [DIR]/env/bin/app
-        drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env/lib
-        -rw-r--r-- 0/0 [SIZE] [DATE] held      [DIR]/env/lib/a.txt
-        -rw-r--r-- 0/0 [SIZE] [DATE] held      [DIR]/env/lib/b.txt
-        -rw-r--r-- 0/0 [SIZE] [DATE] original  [DIR]/env/lib/unread.txt
-        lrwxrwxrwx 0/0 [SIZE] [DATE] -         [DIR]/env/link -> lib/a.txt
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "info", "app.qimg"]).to_string(), @"
-        status 0
-        --- stdout
-        image        app.qimg, [SIZE]
-        format       EROFS, with quell's index, version 2
-        checksum     [HASH]
-        command      env/bin/app
-        held         3 files of [SIZE]
-        original     1 file of [SIZE], known by attributes only
-        names        13, 1 of them symbolic links
-        directories  3 complete, 0 partial, 5 uncovered
-        absences     0, and every name that a complete directory lacks
+    session!(|line| test.script(line), filters, @"
+    $ quell image ls app.qimg
+    --- stdout
+    drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env
+    drwxr-xr-x 0/0 [SIZE] [DATE] uncovered [DIR]/env/aside
+    drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env/bin
+    -rwxr-xr-x 0/0 [SIZE] [DATE] held      [DIR]/env/bin/app
+    drwxr-xr-x 0/0 [SIZE] [DATE] complete  [DIR]/env/lib
+    -rw-r--r-- 0/0 [SIZE] [DATE] held      [DIR]/env/lib/a.txt
+    -rw-r--r-- 0/0 [SIZE] [DATE] held      [DIR]/env/lib/b.txt
+    -rw-r--r-- 0/0 [SIZE] [DATE] original  [DIR]/env/lib/unread.txt
+    lrwxrwxrwx 0/0 [SIZE] [DATE] -         [DIR]/env/link -> lib/a.txt
+    $ quell image info app.qimg
+    --- stdout
+    image        app.qimg, [SIZE]
+    format       EROFS, with quell's index, version 3
+    checksum     [HASH]
+    command      env/bin/app
+    held         3 files of [SIZE]
+    original     1 file of [SIZE], known by attributes only
+    names        13, 1 of them symbolic links
+    directories  3 complete, 0 partial, 5 uncovered
+    absences     1, and every name that a complete directory lacks
 
-        covers:
-          [DIR]/env  ([TYPE]; it was given with `--root`, 7 paths were asked for, nothing below it was changed)
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "check", "app.qimg"]).to_string(), @"
-        status 0
-        --- stdout
-        app.qimg: sound, [SIZE] names, [SIZE], [HASH]
-        ");
-    });
-    let json =
-        |arguments: &[&str]| -> Value { serde_json::from_str(&test.quell(arguments).succeeds()).unwrap() };
+    covers:
+      [DIR]/env  ([TYPE]; it was given with `--root`, 7 paths were asked for, nothing below it was changed)
+    $ quell image check app.qimg
+    --- stdout
+    app.qimg: sound, [SIZE] names, [SIZE], [HASH]
+    ");
+    let json = |arguments: &[&str]| -> Value { test.json(arguments) };
     let listing = json(&["image", "ls", "app.qimg", "env/lib", "--json"]);
     let states: Vec<_> =
         listing["entries"].as_array().unwrap().iter().map(|entry| entry["state"].as_str().unwrap()).collect();
@@ -113,11 +105,32 @@ fn privileged_modes_and_owners_as_an_ordinary_user() {
     let Some(test) = Test::of_nobody(&[Need::Ptrace]) else { return };
     test.plant();
     test.script("chmod 4755 env/bin/app; chmod 6711 env/lib/a.txt; chmod 555 env/lib").succeeds();
-    test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
-    test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+    test.pack_as_it_is();
     let script = "$quell -q image extract --fill app.qimg -o out && stat -c '%a %u' out$PWD/env/bin/app out$PWD/env/lib/a.txt \
                   out$PWD/env/lib; chmod 755 env/lib out$PWD/env/lib";
     assert_eq!(test.script(script).succeeds(), "755 65534\n711 65534\n555 65534\n");
+}
+
+#[test]
+fn privileged_every_secret_is_named_and_none_is_filled_in() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    test.plant();
+    (0..12).for_each(|number| test.write_mode(&format!("env/lib/{number}.token"), "hidden\n", 0o600));
+    test.quell(&["-q", "record", "-o", "app.qtrace", "--", "sh", "-c", "env/bin/app; cat env/lib/*.token"])
+        .succeeds();
+    let packed = test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+    for number in 0..12 {
+        assert!(
+            packed.contains(&format!("/env/lib/{number}.token  (its name is that of a token")),
+            "{packed}"
+        );
+    }
+    for format in ["extract", "export --tar", "export --erofs"] {
+        let out = test.script(&format!("$quell image {format} --fill app.qimg -o out"));
+        assert!(out.stderr.contains("12 files left out"), "{format}: {out:?}");
+        assert!(out.stderr.contains("the original looks like a secret"), "{format}: {out:?}");
+        test.script("! grep -r hidden out && rm -r out").succeeds();
+    }
 }
 
 #[test]
@@ -132,61 +145,36 @@ fn privileged_an_image_with_more_content_runs() {
 #[test]
 fn privileged_what_cannot_be_had_is_one_clear_line() {
     let Some([test, _]) = packed() else { return };
-    snapshot!(test.quell(&["image", "cat", "app.qimg", "env/lib/unread.txt"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell image cat app.qimg env/lib/unread.txt => 2
     quell: error: `env/lib/unread.txt`: the image knows its attributes but does not hold its content
     hint: the recording did not read it; the original may still have it
-    ");
-    snapshot!(test.quell(&["image", "cat", "app.qimg", "env/lib/absent"]), @"
-    status 2
-    --- stderr
+    $ quell image cat app.qimg env/lib/absent => 2
     quell: error: `[DIR]/env/lib/absent` does not exist, as the image knows
     hint: `quell image ls IMG` lists what is in it
-    ");
-    snapshot!(test.quell(&["image", "cat", "app.qimg", "/elsewhere/file"]), @"
-    status 2
-    --- stderr
+    $ quell image cat app.qimg /elsewhere/file => 2
     quell: error: `/elsewhere` is not in the image
     hint: `quell image ls IMG` lists what is in it
-    ");
-    snapshot!(test.quell(&["image", "cat", "app.qimg", "env"]), @"
-    status 2
-    --- stderr
+    $ quell image cat app.qimg env => 2
     quell: error: `env` is a directory
     hint: `quell image ls IMG PATH`
-    ");
-    snapshot!(test.quell(&["image", "extract", "app.qimg", "-o", "out"]), @"
-    status 1
-    --- stderr
+    $ quell image extract app.qimg -o out => 1
     quell: wrote 3 files of [SIZE] and 1 link to `out`
     quell: warning: 1 directory is not known whole: what else is in it is missing
     hint: `quell image ls IMG` shows them as partial, uncovered or live
     quell: warning: 1 file left out
       [DIR]/env/lib/unread.txt  (the image does not hold its content)
     hint: `--fill` reads what is not held from the originals
-    ");
-    snapshot!(test.quell(&["image", "extract", "app.qimg", "-o", "out"]), @"
-    status 2
-    --- stderr
+    $ quell image extract app.qimg -o out => 2
     quell: error: `out` exists and is not an empty directory
     hint: `--force` writes into it, `-o DIR` writes elsewhere
-    ");
-    snapshot!(test.quell(&["image", "extract", "app.qimg", "-o", "none/out"]), @"
-    status 2
-    --- stderr
+    $ quell image extract app.qimg -o none/out => 2
     quell: error: cannot create `none/out`: ENOENT (no such file or directory)
     hint: `-o` writes elsewhere
-    ");
-    snapshot!(test.quell(&["image", "export", "--tar", "app.qimg", "-o", "app.qimg"]), @"
-    status 2
-    --- stderr
+    $ quell image export --tar app.qimg -o app.qimg => 2
     quell: error: `app.qimg` exists already
     hint: `--force` replaces it, `-o FILE` writes elsewhere
-    ");
-    snapshot!(test.quell(&["image", "export", "--erofs", "app.qimg", "-o", "-"]), @"
-    status 2
-    --- stderr
+    $ quell image export --erofs app.qimg -o - => 2
     quell: error: only `--tar` can go to standard output
     hint: `-o FILE` writes a file
     ");
@@ -212,59 +200,34 @@ fn privileged_damaged_and_foreign_files() {
     let mut filters = FILTERS.to_vec();
     filters.push((r"[0-9a-f]{64}", "[HASH]"));
     filters.push((r"\d+ bytes, expected \d+", "[N] bytes, expected [N]"));
-    insta::with_settings!({ filters => filters }, {
-        insta::assert_snapshot!(test.quell(&["image", "check", "short"]).to_string(), @"
-        status 1
-        --- stderr
-        quell: error: image `short`: damaged image: [N] bytes, expected [N]; was it copied completely?
-        hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "check", "forged"]).to_string(), @"
-        status 1
-        --- stderr
-        quell: error: image `forged` is damaged: 1 finding
-          the content is that of [HASH], not of [HASH]
-        hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "check", "text"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `text`: not an image: magic number [HEX] instead of EROFS
-        hint: `quell pack TRACE -o IMG` makes an image
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "ls", "short"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `short`: damaged image: [N] bytes, expected [N]; was it copied completely?
-        hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "info", "empty"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `empty`: the file has 0 bytes, less than one block of an image
-        hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "extract", "forged", "-o", "out"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `forged`: damaged: the content is that of [HASH], not of [HASH]
-        hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "export", "--tar", "none", "-o", "out"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `none`: cannot read it: ENOENT (no such file or directory)
-        hint: `quell pack TRACE -o IMG` makes an image
-        ");
-        insta::assert_snapshot!(test.quell(&["image", "ls", "env"]).to_string(), @"
-        status 2
-        --- stderr
-        quell: error: image `env`: not a regular file
-        hint: `quell pack TRACE -o IMG` makes an image
-        ");
-    });
-    let checked: Value =
-        serde_json::from_str(&test.quell(&["image", "check", "--json", "short"]).stdout).unwrap();
+    session!(|line| test.script(line), filters, @"
+    $ quell image check short => 1
+    quell: error: image `short`: damaged image: [N] bytes, expected [N]; was it copied completely?
+    hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
+    $ quell image check forged => 1
+    quell: error: image `forged` is damaged: 1 finding
+      the content is that of [HASH], not of [HASH]
+    hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
+    $ quell image check text => 2
+    quell: error: image `text`: not an image: magic number [HEX] instead of EROFS
+    hint: `quell pack TRACE -o IMG` makes an image
+    $ quell image ls short => 2
+    quell: error: image `short`: damaged image: [N] bytes, expected [N]; was it copied completely?
+    hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
+    $ quell image info empty => 2
+    quell: error: image `empty`: the file has 0 bytes, less than one block of an image
+    hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
+    $ quell image extract forged -o out => 2
+    quell: error: image `forged`: damaged: the content is that of [HASH], not of [HASH]
+    hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
+    $ quell image export --tar none -o out => 2
+    quell: error: image `none`: cannot read it: ENOENT (no such file or directory)
+    hint: `quell pack TRACE -o IMG` makes an image
+    $ quell image ls env => 2
+    quell: error: image `env`: not a regular file
+    hint: `quell pack TRACE -o IMG` makes an image
+    ");
+    let checked: Value = test.quell(&["image", "check", "--json", "short"]).json();
     assert_eq!((&checked["sound"], checked["findings"].as_array().map(Vec::len)), (&false.into(), Some(1)));
     assert!(!test.path("out").exists());
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 
-use crate::harness::{Need, Outcome, Test, next_line, wait_until, with_quell};
+use crate::harness::{Need, Outcome, Test, next_line, wait_until};
 
 const NEEDS: &[Need] =
     &[Need::Root, Need::Fuse, Need::Ptrace, Need::Program("squashfuse_ll"), Need::Program("mksquashfs")];
@@ -63,9 +63,7 @@ fn read_after_death(elsewhere: &mut Elsewhere) -> Outcome {
     let script = "echo ready; read -r line; cat env/data/*";
     let words =
         ["run", "--check", "none", "--stats", "stats.json", "mounted/app.qimg", "--", "sh", "-c", script];
-    let mut command = test.command(&with_quell(&words));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = test.start(&words);
     assert_eq!(next_line(&mut child), "ready");
     elsewhere.die();
     drop(child.stdin.take());
@@ -78,7 +76,7 @@ fn privileged_what_does_not_arrive_of_an_image_comes_from_the_originals() {
     let mut elsewhere = Elsewhere::of(&test, "");
     elsewhere.fail();
     assert_eq!(read_after_death(&mut elsewhere).succeeds(), test.read_text("plain"));
-    let counted: serde_json::Value = serde_json::from_str(&test.read_text("stats.json")).unwrap();
+    let counted = test.read_json("stats.json");
     assert_ne!(counted["original"]["read"], 0, "{counted}");
     assert!(counted["image"]["bytes_fetched"].as_u64() < counted["image"]["bytes"].as_u64(), "{counted}");
 }

@@ -1,9 +1,9 @@
 //! `quell import strace`: the log of a command and its recording are the same trace, and what is no log is refused.
 
-use crate::harness::{Need, Test, snapshot};
+use crate::harness::{Need, Test, session, snapshot};
 use quell_trace::{Outcome, PathId, Recording};
 
-/// What a thread did: calls with paths as given, and errors.
+/// A thread's doings: calls with paths as given, and errors.
 type Sequence = Vec<(String, Option<String>, Option<String>, String)>;
 
 /// Every thread's calls. Shape: sorted, because threads are born in any order.
@@ -105,21 +105,14 @@ const LOG: &str = "7 execve(\"/bin/a\", [\"a\"], 0x7ff /* 1 var */) = 0\n7 acces
 fn a_log_becomes_a_trace_named_after_it() {
     let test = Test::new();
     test.write("app.log", LOG);
-    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
-    status 0
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell import strace app.log
     quell: imported 2 calls of 1 process in `app.qtrace`; next: quell report app.qtrace
     quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
-    ");
-    snapshot!(test.quell(&["import", "strace", "app.log", "-o", "none/app.qtrace"]), @"
-    status 2
-    --- stderr
+    $ quell import strace app.log -o none/app.qtrace => 2
     quell: error: cannot create `none/app.qtrace`: ENOENT (no such file or directory)
     hint: `-o DIR` writes the trace elsewhere
-    ");
-    snapshot!(test.quell(&["report", "."]), @"
-    status 2
-    --- stderr
+    $ quell report . => 2
     quell: error: `.` is not a trace: it holds no `header.json`
     hint: name the recordings in it, `DIR/*.qtrace`
     ");
@@ -136,16 +129,14 @@ fn a_log_becomes_a_trace_named_after_it() {
         report.stdout
     );
     assert_eq!((lines("0.00 ns"), lines("no known file system")), (0, 0), "{}", report.stdout);
-    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell import strace app.log => 2
     quell: error: `app.qtrace` exists already
     hint: `--force` replaces it, `-o DIR` writes elsewhere
     ");
     test.write("app.log", format!("{LOG}7 close(x) = 0\n"));
-    snapshot!(test.quell(&["import", "strace", "app.log", "--force"]), @"
-    status 0
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell import strace app.log --force
     quell: warning: the trace lacks 1 call: 1 call could not be understood, the first in line 5
     quell: imported 2 calls of 2 processes in `app.qtrace`; next: quell report app.qtrace
     quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
@@ -170,32 +161,19 @@ fn what_is_no_log_is_refused() {
     quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
     hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
     ");
-    snapshot!(test.quell(&["import", "strace", "empty"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell import strace empty => 2
     quell: error: `empty` is empty
     hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
-    ");
-    snapshot!(test.quell(&["import", "strace", "counts"]), @"
-    status 2
-    --- stderr
+    $ quell import strace counts => 2
     quell: error: `counts` is a table of `strace -c`, which counts calls but does not log them
     hint: run strace without `-c`: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD`
-    ");
-    snapshot!(test.quell(&["import", "strace", "/"]), @"
-    status 2
-    --- stderr
+    $ quell import strace / => 2
     quell: error: `/` is a directory, not a file
     hint: write the log to a file: it is read twice
-    ");
-    snapshot!(test.quell(&["import", "strace", "none.log"]), @"
-    status 2
-    --- stderr
+    $ quell import strace none.log => 2
     quell: error: cannot read `none.log`: ENOENT (no such file or directory)
-    ");
-    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
-    status 2
-    --- stderr
+    $ quell import strace app.log => 2
     quell: error: cannot read `app.log`: ENOENT (no such file or directory)
     hint: `strace -ff` wrote 2 files: import them all as app.log.*
     ");
@@ -205,9 +183,8 @@ fn what_is_no_log_is_refused() {
     quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
     hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
     ");
-    snapshot!(test.quell(&["import", "strace", "app.log.7", "--mounts", "empty"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell import strace app.log.7 --mounts empty => 2
     quell: error: `empty` lists no mounts
     hint: copy /proc/self/mountinfo on the node where the command ran
     ");

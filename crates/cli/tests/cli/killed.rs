@@ -3,14 +3,9 @@
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::harness::{Need, Test, User, kill, next_line, snapshot, wait_until, with_quell};
+use crate::harness::{Need, Test, User, kill, next_line, session, wait_until, with_quell};
 
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
-
-fn started(test: &Test, arguments: &[&str]) -> Child {
-    let mut command = test.command(&with_quell(arguments));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
 
 /// SIGKILL, and the end of the process.
 fn killed(mut child: Child) {
@@ -24,7 +19,7 @@ fn privileged_a_killed_recorder_leaves_a_readable_trace() {
     test.plant();
     let endless =
         "env/bin/app > /dev/null; while :; do test -e absent; test -e done && echo looked; sleep 0.01; done";
-    let mut child = started(&test, &["record", "-o", "app.qtrace", "--", "sh", "-c", endless]);
+    let mut child = test.start(&["record", "-o", "app.qtrace", "--", "sh", "-c", endless]);
     let spool = || std::fs::metadata(test.path("app.qtrace/spool")).map_or(0, |spool| spool.len());
     wait_until("calls reach the disk", || spool() > 4096);
     test.write("done", "");
@@ -34,11 +29,10 @@ fn privileged_a_killed_recorder_leaves_a_readable_trace() {
     let report = test.quell(&["report", "app.qtrace"]);
     assert!(report.status.success() && report.stdout.contains("partial"), "{report}");
     test.quell(&["-q", "pack", "app.qtrace", "--root", "env"]).succeeds();
-    snapshot!(test.quell(&["record", "-o", "app.qtrace", "true"]), @"
-    status 125
-    --- stderr
-    quell: error: `app.qtrace` exists already
-    hint: `--force` replaces it, `-o DIR` writes elsewhere
+    session!(|line| test.script(line), @"
+    $ quell record -o app.qtrace true
+    quell: `app.qtrace` exists already: the trace becomes `app-2.qtrace`
+    quell: recorded [N] calls in `app-2.qtrace`; next: quell report app-2.qtrace
     ");
     test.quell(&["-q", "record", "--force", "-o", "app.qtrace", "true"]).succeeds();
     assert!(!test.path("app.qtrace/spool").exists());
@@ -173,7 +167,7 @@ fn privileged_servers_that_are_killed_together_are_an_error_not_a_hang() {
     let Some(test) = Test::privileged(ALL) else { return };
     test.pack();
     let look = "echo ready; read -r line; cat env/lib/a.txt env/lib/b.txt; echo status $?";
-    let mut child = started(&test, &["run", "app.qimg", "--", "sh", "-c", look]);
+    let mut child = test.start(&["run", "app.qimg", "--", "sh", "-c", look]);
     assert_eq!(next_line(&mut child), "ready");
     test.kill_all_servers();
     drop(child.stdin.take());
@@ -219,7 +213,7 @@ fn privileged_a_killed_pack_leaves_the_old_image() {
     test.script("$quell -q record -o big.qtrace cat env/lib/big env/lib/a.txt > /dev/null").succeeds();
     let (old, before) = (test.read("app.qimg"), test.files());
     for round in 0..3 {
-        let child = started(&test, &["pack", "big.qtrace", "--force", "-o", "app.qimg", "--root", "env"]);
+        let child = test.start(&["pack", "big.qtrace", "--force", "-o", "app.qimg", "--root", "env"]);
         let descriptors = format!("/proc/{}/fd", child.id());
         wait_until("the image is being written", || {
             std::fs::read_dir(&descriptors).unwrap().any(|entry| {

@@ -211,8 +211,7 @@ fn privileged_a_recorded_launcher_of_64_ranks_leaves_one_trace() {
 
 /// The number of programs that began in the trace `job.qtrace`.
 fn executions(test: &Test) -> u64 {
-    let report: serde_json::Value =
-        serde_json::from_str(&test.quell(&["report", "job.qtrace", "--json"]).succeeds()).unwrap();
+    let report = test.json(&["report", "job.qtrace", "--json"]);
     let calls = report["syscalls"].as_array().unwrap().iter().find(|row| row["name"] == "execve").unwrap();
     calls["calls"].as_u64().unwrap() - calls["errors"].as_u64().unwrap()
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::harness::{Need, QUELL, Test, snapshot, wait_until};
+use crate::harness::{Need, QUELL, Test, session, snapshot, wait_until};
 
 const ALL: &[Need] = &[Need::Fuse, Need::Ptrace, Need::Program("python3")];
 
@@ -42,7 +42,7 @@ fn run(test: &Test, packages: u32, seed: u32) -> u64 {
     wait_until("the last process has ended", || {
         test.path("s.json").exists() && test.path("learned").exists()
     });
-    let stats: Value = serde_json::from_slice(&test.read("s.json")).unwrap();
+    let stats = test.read_json("s.json");
     let counts = stats["original"].as_object().unwrap().values();
     counts.map(|count| count.as_u64().unwrap()).sum()
 }
@@ -105,7 +105,7 @@ fn privileged_parts_of_files_are_learned_too() {
             wait_until("the last process has ended", || {
                 test.path(stats).exists() && test.path("learned").exists()
             });
-            let stats: Value = serde_json::from_slice(&test.read(stats)).unwrap();
+            let stats = test.read_json(stats);
             stats["original"]["read"].as_u64().unwrap()
         };
         assert!(run("before.json") > 0);
@@ -152,7 +152,7 @@ fn privileged_what_is_learned_passes_the_rules_of_packing() {
     stays the original:
       [DIR]/env/out  (`new` was changed by a later run)
 
-    left out:
+    left out, for they look like secrets:
       [DIR]/env/aside/id_rsa  (its name is that of a private key)
 
     learned: 7 paths
@@ -160,19 +160,11 @@ fn privileged_what_is_learned_passes_the_rules_of_packing() {
     since the old image: 1 covered
       covered   [DIR]/env/aside
     ");
-    let line = [
-        "run",
-        "--stats",
-        "s.json",
-        "app.qimg",
-        "--",
-        "sh",
-        "-c",
-        "cat env/aside/deep/data; ls env/aside/deep; test -e env/aside/absent; echo more > env/out/new",
-    ];
-    test.quell(&line);
+    let script =
+        "cat env/aside/deep/data; ls env/aside/deep; test -e env/aside/absent; echo more > env/out/new";
+    test.quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]);
     wait_until("the statistics appear", || test.path("s.json").exists());
-    let stats: Value = serde_json::from_slice(&test.read("s.json")).unwrap();
+    let stats = test.read_json("s.json");
     assert_eq!(stats["original_paths"], Value::Array(Vec::new()), "{stats}");
 }
 
@@ -206,26 +198,16 @@ fn privileged_what_no_run_wrote_is_refused() {
     test.pack();
     test.write("foreign", "something else\n");
     test.write("cut", format!("quell-learned 1 {}\nfound\t-\t-\t/x\n", "0".repeat(64)));
-    snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "foreign"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell pack --refresh app.qimg --learn foreign => 2
     quell: error: `foreign`: not written by `quell run --learn`
     hint: `quell run --learn FILE IMG -- CMD` writes one when the command has ended
-    ");
-    snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "cut"]), @"
-    status 2
-    --- stderr
+    $ quell pack --refresh app.qimg --learn cut => 2
     quell: error: `cut`: cut short
     hint: `quell run --learn FILE IMG -- CMD` writes one when the command has ended
-    ");
-    snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "absent"]), @"
-    status 2
-    --- stderr
+    $ quell pack --refresh app.qimg --learn absent => 2
     quell: error: cannot read `absent`: ENOENT (no such file or directory)
-    ");
-    snapshot!(test.quell(&["run", "--learn", "absent/learned", "app.qimg", "--", "true"]), @"
-    status 125
-    --- stderr
+    $ quell run --learn absent/learned app.qimg -- true => 125
     quell: error: file for what is learned `absent/learned`: ENOENT (no such file or directory)
     hint: `--learn FILE` takes a file that you may create
     ");

@@ -24,11 +24,11 @@ fn privileged_an_image_of_libraries_holds_what_a_run_touches_and_nothing_falls_t
     let run = ["run", "--require", "--stats", "stats.json", "app.qimg", "--"];
     let printed = test.quell(&[&run[..], &program].concat()).succeeds();
 
-    let expected: Value = serde_json::from_slice(&test.read("app/configuration.json")).unwrap();
+    let expected = test.read_json("app/configuration.json");
     let visited: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(visited["functions"], expected["functions"]);
     wait_until("the statistics appear", || test.path("stats.json").exists());
-    let stats: Value = serde_json::from_slice(&test.read("stats.json")).unwrap();
+    let stats = test.read_json("stats.json");
     assert_eq!(stats["original"]["read"], 0, "{stats}");
 
     let mapped: u64 = ["app/lib", "app/modules"].iter().map(|name| mapped_below(&test.path(name))).sum();

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! harness        a fresh directory, commands in it, what they said, what is left when they have ended
+//! about          help, version, completions, and suggested commands, which can be pasted
 //! bad_input      one clear line with a hint, the right status, nothing left behind
+//! engines        ptrace and the mount record the same of real programs
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! complete       one file for a node that has nothing else of the program
@@ -38,6 +40,7 @@
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL of any process leaves nothing but a readable partial trace
+//! auto           `run --auto`: the cache, what is made in it, and what stands in its way
 //! awaited        a file that another process makes while the program waits for it
 //! ```
 //!
@@ -48,7 +51,11 @@
 mod harness;
 #[path = "../../../../tests/place.rs"]
 mod place;
+#[path = "../../../../tests/processes.rs"]
+mod processes;
 
+mod about;
+mod auto;
 mod awaited;
 mod bad_input;
 mod calibrate;
@@ -63,6 +70,7 @@ mod data;
 mod demo;
 mod diff;
 mod doctor;
+mod engines;
 mod findings;
 mod fix;
 mod hostile;
@@ -85,11 +93,13 @@ mod packaging;
 mod parts;
 mod programs;
 mod ranks;
+mod recorded_start;
 mod refresh;
 mod replay;
 mod searches;
 mod server_life;
 mod slurm;
+mod stale;
 mod starts;
 mod statistics;
 mod strangers;

@@ -1,6 +1,6 @@
 //! `quell modules audit`, `convert` and `example`: their output for people and programs.
 
-use crate::harness::{Test, snapshot};
+use crate::harness::{Test, session, snapshot};
 use serde_json::Value;
 
 /// A small tree that every user can read: two names with a default each, and a stray.
@@ -45,8 +45,7 @@ fn an_audit_says_what_and_where_and_what_to_do() {
         is no modulefile: it has no cookie
         -> move it out of the modulepath; with mcookie_check=eval it would be listed
     ");
-    let json: Value =
-        serde_json::from_str(&test.quell(&["modules", "audit", "tree", "--json"]).succeeds()).unwrap();
+    let json = test.json(&["modules", "audit", "tree", "--json"]);
     assert_eq!((json["schema_version"].as_u64(), json["modulefiles"].as_u64()), (Some(1), Some(4)));
     let findings = json["findings"].as_array().unwrap();
     assert_eq!(findings.len(), 4);
@@ -75,9 +74,7 @@ fn a_modulepath_that_cannot_be_listed_is_a_finding_and_one_that_is_not_there_an_
     let test = Test::new();
     plant(&test);
     test.write("file", "");
-    let json: Value =
-        serde_json::from_str(&test.quell(&["modules", "audit", "file", "tree", "--json"]).succeeds())
-            .unwrap();
+    let json = test.json(&["modules", "audit", "file", "tree", "--json"]);
     assert_eq!(json["modulefiles"].as_u64(), Some(4));
     assert_eq!(json["modulepaths"].as_array().unwrap().len(), 2);
     assert_eq!(json["findings"][0]["code"], "unlisted");
@@ -111,7 +108,7 @@ fn a_plan_is_a_diff_and_a_conversion_can_be_undone() {
       bar/.version: `bar/.modulerc` stays, and both are read together
     ");
     let words = ["modules", "convert", "--to", "rc", "tree", "--out", "new", "--no-verify", "-q", "--json"];
-    let json: Value = serde_json::from_str(&test.quell(&words).succeeds()).unwrap();
+    let json = test.json(&words);
     assert_eq!((json["written"].as_bool(), json["strategy"].as_str()), (Some(true), Some("rc")));
     assert_eq!(
         test.read_text("new/tree/.modulerc"),
@@ -152,15 +149,11 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
       `foo/1` cannot be hidden: `foo/1.0` would be hidden too
     ");
     assert!(!test.path("new").exists());
-    snapshot!(test.quell(&["modules", "convert", "--to", "virtual", "tree", "--out", "new"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules convert --to virtual tree --out new => 2
     quell: error: virtual modules need mcookie_check=eval for every user: without it every load opens every file
     hint: set `mcookie_check eval` in the site's configuration and lock it, then add `--eval-enforced`
-    ");
-    snapshot!(test.quell(&["modules", "convert", "--to", "rc", "tree"]), @"
-    status 2
-    --- stderr
+    $ quell modules convert --to rc tree => 2
     quell: error: no destination is given
     hint: `--out DIR` makes new modulepaths; `--dry-run` only shows the plan
     ");
@@ -172,9 +165,8 @@ fn an_example_is_made_once() {
     let made = test.quell(&["modules", "example", "ex", "--json"]).succeeds();
     let made: Value = serde_json::from_str(&made).unwrap();
     assert_eq!(made["modulefiles"].as_u64(), Some(116));
-    snapshot!(test.quell(&["modules", "example", "ex"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules example ex => 2
     quell: error: `[DIR]/ex` exists and is not empty
     hint: give the name of a new directory, or move the old one away
     ");

@@ -1,7 +1,7 @@
 //! `quell modules convert` under difficulties: file systems that cannot exchange names, renames that fail, interruptions
 //! between two steps, paths with `..`, closed directories, trees that other users may write.
 
-use crate::harness::{Need, Outcome, Test, snapshot};
+use crate::harness::{Need, Outcome, Test, session, snapshot};
 use crate::modules_tools::tool;
 use serde_json::Value;
 use std::os::unix::fs::chown;
@@ -112,9 +112,8 @@ fn undoing_is_told_before_it_is_done() {
     let before = test.files();
     test.quell(&IN_PLACE).succeeds();
     let converted = test.files();
-    snapshot!(test.quell(&["modules", "convert", "--undo", "one.quell-plan.json", "--dry-run"]), @"
-    status 0
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules convert --undo one.quell-plan.json --dry-run
     quell: `[DIR]/one` would be restored
     ");
     assert_eq!(test.files(), converted);
@@ -129,9 +128,8 @@ fn undoing_is_told_before_it_is_done() {
     undo("one", &[]);
     assert_eq!(test.files(), before);
     test.quell(&["modules", "convert", "--to", "rc", "one", "two", "--out", "new", "--no-verify"]).succeeds();
-    snapshot!(test.quell(&["modules", "convert", "--undo", "new"]), @"
-    status 0
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules convert --undo new
     quell: `[DIR]/new/one` is removed
     quell: `[DIR]/new/two` is removed
     ");
@@ -158,9 +156,8 @@ fn where_nothing_changes_in_place_nothing_is_told_to_be_written() {
 fn a_flag_that_would_do_nothing_is_refused() {
     let test = Test::new();
     plant(&test);
-    snapshot!(test.quell(&["modules", "convert", "--to", "rc", "one", "--out", "new", "--delete-strays"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules convert --to rc one --out new --delete-strays => 2
     quell: error: `--delete-strays` does nothing with `--to rc`
     hint: only `mcookie_check=eval` lists strays, and only `--to eval` hides or leaves them out
     ");
@@ -178,9 +175,8 @@ fn privileged_a_modulepath_has_one_name_however_it_is_written() {
     let same = test.quell(&verify);
     assert!(same.stdout.starts_with("no answer differs"), "{same}");
     std::os::unix::fs::symlink("new/one", test.path("link")).unwrap();
-    snapshot!(test.quell(&["modules", "convert", "--to", "rc", "link/../one", "--dry-run"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell modules convert --to rc link/../one --dry-run => 2
     quell: error: `link/../one` leads through the link `[DIR]/link` and back
     hint: give the path without `..`
     ");
@@ -233,7 +229,7 @@ fn privileged_what_others_may_write_is_not_evaluated_as_root() {
 }
 
 #[test]
-fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
+fn privileged_an_ordinary_user_makes_no_copy_that_another_user_can_read() {
     let Some(test) = Test::of_nobody(&[]) else { return };
     plant(&test);
     let mode = |path: &Path| std::fs::metadata(path).unwrap();

@@ -282,6 +282,19 @@ fn privileged_a_link_of_others_is_followed_with_their_rights() {
 }
 
 #[test]
+fn privileged_a_relative_path_leads_behind_a_link_of_others_as_little_as_an_absolute_one() {
+    let Some(test) = strangers(&[]) else { return };
+    test.write_mode("closed/cache/spiderT.lua", "", 0o644);
+    test.mode("closed", 0o700);
+    symlink(test.path("closed/cache"), test.path("m/cache")).unwrap();
+    give(&test, "m");
+    for cache in ["m/cache", "./closed/../m/cache", &test.text("m/cache")] {
+        let outcome = test.quell(&["modules", "audit", "--lmod-cache", cache, "m"]);
+        assert!(outcome.code() == 2 && outcome.stderr.contains("ermission denied"), "{cache} {outcome}");
+    }
+}
+
+#[test]
 fn privileged_what_is_exchanged_while_it_is_copied_is_not_published() {
     let Some(test) = strangers(&[Need::Program("python3")]) else { return };
     let exchange = "import ctypes\n\

@@ -142,7 +142,9 @@ fn privileged_a_check_that_fails_ends_the_job() {
         let Some(test) = packed() else { return };
         let files = test.files();
         test.write("env/lib/a.txt", "altered\n");
-        let outcome = test.finish(library.script(&test, "4", "sleep 1000 & exec sleep 1000"));
+        let mut job = library.script(&test, "4", "sleep 1000 & exec sleep 1000");
+        job.env("QUELL_ON_STALE", "fail");
+        let outcome = test.finish(job);
         assert_status(library, &outcome, |status| status == 1);
         assert_eq!(outcome.stderr.matches("quell: error: 1 of the image's sources").count(), 1, "{outcome}");
         assert_nothing_left(&test, &outcome, &files);

@@ -28,7 +28,7 @@ fn touch(test: &Test, prefix: &[&str], [first, step, count]: [&str; 3]) -> Strin
 
 fn stats(test: &Test) -> Value {
     wait_until("the statistics appear", || test.path("stats.json").exists());
-    serde_json::from_slice(&test.read("stats.json")).unwrap()
+    test.read_json("stats.json")
 }
 
 #[test]
@@ -38,8 +38,7 @@ fn privileged_an_image_holds_what_was_touched() {
         let plain = touch(&test, &["record", "-q", "-o", "app.qtrace", "--"], recorded);
         let said = test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
         assert!(said.contains(" of 32.0 MiB, "), "{said}");
-        let info: Value =
-            serde_json::from_str(&test.quell(&["image", "info", "--json", "app.qimg"]).succeeds()).unwrap();
+        let info = test.json(&["image", "info", "--json", "app.qimg"]);
         let held = info["files"]["part_held_bytes"].as_u64().unwrap() / 4096;
         assert!((300..=330).contains(&held), "{held} pages are held");
         let run = ["run", "--stats", "stats.json", "app.qimg", "--"];

@@ -1,6 +1,6 @@
 //! `quell pack --refresh`: an image made anew of its originals, without a recording.
 
-use crate::harness::{Need, Test, snapshot};
+use crate::harness::{Need, Test, session, snapshot};
 
 const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 
@@ -23,7 +23,7 @@ fn privileged_an_image_is_made_anew_and_says_what_changed() {
     test.write("env/lib/a.txt", "changed\n");
     test.write("env/lib/new.txt", "new\n");
     std::fs::remove_file(test.path("env/lib/b.txt")).unwrap();
-    let stale = test.quell(&["run", "app.qimg", "--", "env/bin/app"]);
+    let stale = test.quell(&["run", "--on-stale", "fail", "app.qimg", "--", "env/bin/app"]);
     assert_eq!(stale.status.code(), Some(1));
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
     status 0
@@ -60,37 +60,30 @@ fn privileged_refreshing_refuses_what_it_must_not_touch() {
     assert!(test.read("cut.qimg") == bytes);
     std::os::unix::fs::chown(test.path("cut.qimg"), Some(1), Some(1)).unwrap();
     test.mode("cut.qimg", 0o644);
-    snapshot!(test.quell(&["pack", "--refresh", "cut.qimg"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell pack --refresh cut.qimg => 2
     quell: error: image `cut.qimg`: it belongs to user 1, neither to you nor to root
     hint: if you trust it, make a copy of your own and refresh that
     ");
     std::os::unix::fs::chown(test.path("app.qimg"), Some(0), Some(0)).unwrap();
     test.mode("app.qimg", 0o644);
-    snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell pack --refresh app.qimg => 2
     quell: error: image `app.qimg` belongs to user 0, and only that user can replace it
     hint: `-o IMG` writes one of your own
     ");
     test.quell(&["pack", "--refresh", "app.qimg", "-o", "own.qimg"]).succeeds();
-    snapshot!(test.quell(&["pack", "--refresh", "own.qimg", "-o", "own.qtrace.qimg/x"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell pack --refresh own.qimg -o own.qtrace.qimg/x => 2
     quell: error: cannot pack: cannot create `own.qtrace.qimg/x`: ENOENT (no such file or directory)
     hint: `-o IMG` writes elsewhere
     ");
     std::fs::rename(test.path("env"), test.path("away")).unwrap();
-    snapshot!(test.quell(&["pack", "--refresh", "own.qimg"]), @"
-    status 2
-    --- stderr
+    session!(|line| test.script(line), @"
+    $ quell pack --refresh own.qimg => 2
     quell: error: cannot pack: `[DIR]/env`, which the image covers, is not a directory here
     hint: refresh where it is mounted; where it was given up, record and pack again
-    ");
-    snapshot!(test.quell(&["pack", "--refresh", "own.qimg", "app.qtrace"]), @"
-    status 2
-    --- stderr
+    $ quell pack --refresh own.qimg app.qtrace => 2
     error: the argument '--refresh <IMG>' cannot be used with '[T]...'
 
     Usage: quell pack [OPTIONS] T...

@@ -72,8 +72,7 @@ fn classes(replayed: &serde_json::Value) -> BTreeMap<String, (u64, u64)> {
 
 /// Metadata operations below the tree, as a recording has them by directory.
 fn asked(test: &Test, trace: &str) -> (u64, u64) {
-    let report: serde_json::Value =
-        serde_json::from_str(&test.quell(&["report", "--json", trace]).succeeds()).unwrap();
+    let report = test.json(&["report", "--json", trace]);
     let tree = "[DIR]/tree";
     let rows = report["top_paths"].as_array().unwrap().iter().filter(|row| {
         row["path"].as_str().unwrap().starts_with(tree)
@@ -114,8 +113,7 @@ fn privileged_a_recording_of_a_replay_shows_the_recorded_operations_and_no_other
         ["-q", "record", "-o", "of.qtrace", "--", *QUELL, "replay", "w.qtrace", "--root", "made", "--json"];
     test.quell(&record).succeeds();
     let count = |trace: &str, name: &str| {
-        let report: serde_json::Value =
-            serde_json::from_str(&test.quell(&["report", "--json", trace]).succeeds()).unwrap();
+        let report = test.json(&["report", "--json", trace]);
         let rows = report["top_directories"].as_array().unwrap().clone();
         let below = rows.into_iter().filter(|row| row["path"].as_str().unwrap().starts_with("[DIR]/made/"));
         below.map(|row| row[name].as_u64().unwrap()).sum::<u64>()
@@ -123,22 +121,8 @@ fn privileged_a_recording_of_a_replay_shows_the_recorded_operations_and_no_other
     for name in ["metadata_operations", "missed"] {
         assert_eq!(count("of.qtrace", name), count("w.qtrace", name), "{name}");
     }
-    let record = [
-        "-q",
-        "record",
-        "-o",
-        "py.qtrace",
-        "--",
-        *QUELL,
-        "replay",
-        "a.qtrace",
-        "--root",
-        "tree",
-        "--from",
-        "tree",
-        "--writes",
-    ];
-    test.quell(&record).succeeds();
+    test.script("$quell -q record -o py.qtrace -- $quell replay a.qtrace --root tree --from tree --writes")
+        .succeeds();
     let (own, replayed) = (asked(&test, "a.qtrace"), asked(&test, "py.qtrace"));
     assert!(own.0 >= replayed.0 && replayed.0 + 40 > own.0, "{own:?} {replayed:?}: changes are issued aside");
     assert!(replayed.1 <= own.1 && replayed.1 >= 20, "{own:?} {replayed:?}");
@@ -202,7 +186,7 @@ fn privileged_what_a_recorded_link_led_to_stays_as_it_is() {
     for root in ["tree", "elsewhere"] {
         let replay = ["replay", "a.qtrace", "--root", root, "--from", "tree", "--writes", "--json"];
         let said = test.quell(&replay);
-        let replayed: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let replayed = said.json();
         assert_eq!(classes(&replayed)["change"].0, 3 * 4, "{replayed}");
         assert_eq!(replayed["bytes_written"], 0, "{replayed}");
         assert_eq!((all.map(looks), test.files()), before, "{root}");
@@ -231,7 +215,7 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
         test.silence();
         assert_eq!(files_of_tree(&test), before);
     }
-    // Nobody can clean up after a conductor that is killed, but its ranks end.
+    // A killed conductor cannot clean up, but its ranks end.
     let mut child = test.command(&[&[*QUELL], &replay[..]].concat()).spawn().unwrap();
     wait_until("three processes are there", || test.processes().len() == 3);
     child.kill().unwrap();

@@ -185,27 +185,10 @@ fn privileged_the_loader_tells_the_same_of_python_and_30_entries() {
     compare_loader(&test, "python", &list, &entries, &program);
 }
 
-/// A Python with numpy; one is made for all runs, in the target directory.
-#[allow(clippy::print_stdout, reason = "a test says why it skips")]
-fn python_with_numpy() -> Option<String> {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv-numpy");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/venv");
-    let made = Command::new(script).arg(directory).arg("numpy").output().unwrap();
-    if !made.status.success() {
-        let reason = String::from_utf8_lossy(&made.stderr);
-        println!(
-            "skipped, because numpy cannot be installed: {}",
-            reason.trim().lines().last().unwrap_or_default()
-        );
-        return None;
-    }
-    Some(String::from_utf8(made.stdout).unwrap().trim().to_owned())
-}
-
 #[test]
 fn privileged_python_tells_the_same_of_30_entries_and_numpy() {
     let Some(test) = Test::privileged(PTRACE) else { return };
-    let Some(python) = python_with_numpy() else { return };
+    let Some(python) = crate::place::python_with_numpy(env!("CARGO_TARGET_TMPDIR")) else { return };
     let variable = format!("PYTHONPATH={}", thirty(&test, "py"));
     let program = |options: &[&str]| -> Vec<String> {
         let words =

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
 
-use crate::harness::{Need, QUELL, Test, User, next_line, send, wait_until, with_quell};
+use crate::harness::{Need, QUELL, Test, next_line, send, wait_until, with_quell};
 
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
 
@@ -18,9 +18,7 @@ fn packed() -> Option<Test> {
 /// A shell script from `image`, waiting for its input after it has printed `ready`.
 fn lasting(test: &Test, image: &str, script: &str) -> Child {
     let script = format!("echo ready; read -r line; {script}");
-    let mut command = test.command(&with_quell(&["run", image, "--", "sh", "-c", &script]));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = test.start(&["run", image, "--", "sh", "-c", &script]);
     assert_eq!(next_line(&mut child), "ready");
     child
 }
@@ -124,9 +122,7 @@ fn privileged_users_of_one_image_have_a_server_each() {
     let users = [&of_nobody, &of_root];
     let runs = users.map(|test| {
         let script = format!("echo ready; read -r line; cat {data}");
-        let mut command = test.command(&with_quell(&["run", "--trust", &image, "--", "sh", "-c", &script]));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = test.start(&["run", "--trust", &image, "--", "sh", "-c", &script]);
         assert_eq!(next_line(&mut child), "ready");
         child
     });
@@ -139,12 +135,8 @@ fn privileged_users_of_one_image_have_a_server_each() {
 /// Signals that a scheduler sends to every process of a job before its time is up, and that of a terminal that hangs up.
 #[test]
 fn privileged_the_servers_survive_the_warning_before_the_end() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
-            return;
-        }
-        let test = Test::of(user);
-        test.pack();
+    let Some(tests) = Test::packed(ALL) else { return };
+    for test in tests {
         let run = lasting(&test, "app.qimg", "cat env/lib/unread.txt env/aside/deep/data; ls env/lib");
         let all = test.processes();
         let command = i32::try_from(run.id()).unwrap();
@@ -202,12 +194,8 @@ fn privileged_started_by_other_tools() {
 /// One image inside another: of the same directory, where the inner one is seen, and of another.
 #[test]
 fn privileged_images_inside_each_other() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
-            return;
-        }
-        let test = Test::of(user);
-        test.pack();
+    let Some(tests) = Test::packed(ALL) else { return };
+    for test in tests {
         test.write("other/data", "other\n");
         test.script("$quell -q record -o b.qtrace cat env/lib/unread.txt; $quell -q record -o c.qtrace cat other/data")
             .succeeds();
@@ -217,9 +205,9 @@ fn privileged_images_inside_each_other() {
         let script = "$quell run app.qimg -- $quell run b.qimg -- $quell run c.qimg -- \
                       cat env/lib/unread.txt env/lib/a.txt env/aside/deep/data other/data; ls env/lib";
         let printed = test.script(script).succeeds();
-        assert_eq!(printed, "unread\nalpha\ndata\nother\na.txt\nb.txt\nunread.txt\n", "{user:?}");
+        assert_eq!(printed, "unread\nalpha\ndata\nother\na.txt\nb.txt\nunread.txt\n");
         let again = "$quell run app.qimg -- $quell run b.qimg -- $quell run app.qimg -- env/bin/app";
-        assert_eq!(test.script(again).succeeds(), test.run(&["env/bin/app"]).succeeds(), "{user:?}");
+        assert_eq!(test.script(again).succeeds(), test.run(&["env/bin/app"]).succeeds());
     }
 }
 

@@ -71,7 +71,7 @@ fn privileged_a_check_that_fails_ends_the_step() {
     let Some(slurm) = Slurm::new(User::Nobody) else { return };
     slurm.test.write("env/lib/a.txt", "altered\n");
     let late = "[ $SLURM_PROCID != 0 ] || while [ $(ls started | wc -l) != 7 ]; do sleep 0.05; done\n\
-                exec $quell run app.qimg -- sh -c 'sleep 1000 & : > started/$SLURM_PROCID; exec sleep 1000'";
+                exec $quell run --on-stale fail app.qimg -- sh -c 'sleep 1000 & : > started/$SLURM_PROCID; exec sleep 1000'";
     for options in ["-N4 -n8", "-N4 -n8 --kill-on-bad-exit=1", "-N4 -n8 --mpi=pmi2", "-N1 -n8"] {
         slurm.test.run(&["mkdir", "started"]).succeeds();
         let outcome = slurm.run(&step(options, &["sh", "-c", late]));
@@ -87,6 +87,23 @@ fn privileged_a_check_that_fails_ends_the_step() {
         slurm.test.run(&["rm", "-r", "started"]).succeeds();
     }
     slurm.assert_clean(&[]);
+}
+
+/// By default no step ends: all nodes serve what changed, and one line says so.
+#[test]
+fn privileged_a_change_is_seen_on_all_nodes_and_told_once() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    slurm.test.write("env/lib/a.txt", "altered\n");
+    slurm.test.write("env/lib/added.txt", "");
+    for options in ["-N4 -n8 -l", "-N4 -n8 -l --mpi=pmi2 --distribution=cyclic", "-N1 -n8 -l"] {
+        let plain = lines(slurm.run(&step(options, &["env/bin/app"])));
+        let run = [*crate::harness::QUELL, "run", "--on-stale", "live", "app.qimg", "--", "env/bin/app"];
+        let outcome = slurm.run(&step(options, &run));
+        assert_eq!(outcome.stderr.matches("changed since app.qimg was packed").count(), 1, "{outcome}");
+        assert_eq!(lines(outcome), plain, "{options}");
+        slurm.test.silence();
+    }
+    slurm.assert_clean(&["env/lib/added.txt"]);
 }
 
 /// The launchers of MPI libraries, which let srun start their daemons and those the ranks.
@@ -114,7 +131,8 @@ fn privileged_launchers_of_mpi_inside_an_allocation() {
         assert_eq!(said.stderr.matches("quell: recorded").count(), 1, "{launcher}: {said}");
 
         slurm.test.write("env/lib/a.txt", "altered\n");
-        let outcome = inside(launcher, &[&run[..], &["sleep", "1000"]].concat());
+        let strict = [*crate::harness::QUELL, "run", "--on-stale", "fail", "app.qimg"];
+        let outcome = inside(launcher, &[&strict[..], &["sleep", "1000"]].concat());
         assert!(outcome.status.code().is_some_and(|status| status != 0), "{launcher}: {outcome}");
         assert_eq!(outcome.stderr.matches("quell: error").count(), 1, "{launcher}: {outcome}");
         slurm.test.silence();
@@ -256,8 +274,42 @@ fn privileged_statistics_are_written_while_the_step_lasts() {
     let script = "$quell run --stats stats.json app.qimg env/bin/app\n\
                   while [ ! -e stats.json ]; do sleep 0.05; done";
     slurm.run(&step("-N1 -n1", &["sh", "-c", script])).succeeds();
-    let stats: serde_json::Value = serde_json::from_str(&slurm.test.read_text("stats.json")).unwrap();
+    let stats = slurm.test.read_json("stats.json");
     assert_eq!(stats["namespace"], "created");
     assert_ne!(stats["requests"]["lookup"], 0);
     slurm.assert_clean(&["stats.json"]);
+}
+
+/// The same line in each job: the first is recorded, later ones run from the image, with one namespace a node.
+#[test]
+fn privileged_one_word_in_every_job() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
+        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n\
+        echo $(hostname) $(readlink /proc/self/ns/mnt)\n";
+    slurm.test.write_mode("one/bin/app", program, 0o755);
+    let (cache, root) = (slurm.test.text("cache"), slurm.test.text("one"));
+    let auto =
+        [*crate::harness::QUELL, "run", "--auto", "--cache", &cache, "--root", &root, "--", "one/bin/app"];
+    let job = || {
+        let outcome = slurm.run(&step("-N4 -n16", &auto));
+        assert_eq!(outcome.stderr, "");
+        let said = lines(outcome);
+        assert_eq!(said.len(), 16);
+        said.into_iter().collect::<BTreeSet<String>>()
+    };
+    let plain = job();
+    assert_eq!(plain.len(), NODES as usize, "one namespace a node, its own");
+    slurm.test.silence();
+    // Slurm may have ended the process that makes the image.
+    slurm.test.quell(&["cache", "make", "--cache", &cache]).succeeds();
+    slurm.test.script("readlink cache/*/current | grep -x image-1.qimg").succeeds();
+    assert_eq!(job(), plain, "the image is too new for this step");
+    slurm.test.script("touch -h -d '2 minutes ago' cache/*/current").succeeds();
+    let packed = job();
+    assert_eq!(packed.len(), NODES as usize);
+    assert!(packed.is_disjoint(&plain), "{packed:?}");
+    slurm.test.silence();
+    slurm.test.run(&["rm", "-r", "cache", "one"]).succeeds();
+    slurm.assert_clean(&[]);
 }

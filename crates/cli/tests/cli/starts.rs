@@ -12,7 +12,7 @@ fn traced() -> Test {
 
 fn json(test: &Test, words: &[&str]) -> Value {
     let all = [&["predict", "w.qtrace", "--json"], words].concat();
-    serde_json::from_str(&test.quell(&all).succeeds()).unwrap()
+    test.json(&all)
 }
 
 fn p50(object: &Value, at: usize) -> f64 {
@@ -160,7 +160,7 @@ fn privileged_threads_that_ask_beside_each_other_are_noted() {
         test.quell(&["-q", "record", "--force", "-o", "t.qtrace", "--", "python3", "-ISc", &program])
             .succeeds();
         let words = ["predict", "t.qtrace", "--root", "X", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
-        let object: Value = serde_json::from_str(&test.quell(&words).succeeds()).unwrap();
+        let object = test.json(&words);
         let said = "calls on the tree ran beside those of another thread or process";
         assert_eq!(object["notes"].to_string().contains(said), is_noted, "{object}");
     }
@@ -212,7 +212,7 @@ fn privileged_a_tree_that_changed_since_changes_no_prediction() {
     let predicted = |root: &str| -> Value {
         let words =
             ["predict", "two.qtrace", "--root", root, "--depth=2", "--fs=nfs", "--nodes=64", "--json"];
-        serde_json::from_str(&test.quell(&[&words[..], &["--samples=2"]].concat()).succeeds()).unwrap()
+        test.json(&[&words[..], &["--samples=2"]].concat())
     };
     let requests = |object: &Value| object["points"][0]["operations"]["lookup_absent"].as_f64().unwrap();
     let notes = |object: &Value| object["notes"].to_string();

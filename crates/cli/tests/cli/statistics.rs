@@ -2,11 +2,10 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::harness::{Need, Test, User, next_line, send, wait_until, with_quell};
+use crate::harness::{Need, Test, next_line, send, wait_until};
 
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
 
@@ -17,18 +16,14 @@ fn packed() -> Option<Test> {
 }
 
 fn lookups(test: &Test, file: &str) -> u64 {
-    let stats: serde_json::Value = serde_json::from_str(&test.read_text(file)).unwrap();
+    let stats = test.read_json(file);
     stats["requests"]["lookup"].as_u64().unwrap()
 }
 
 #[test]
 fn privileged_the_file_is_there_at_once_and_follows_the_umask() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
-            return;
-        }
-        let test = Test::of(user);
-        test.pack();
+    let Some(tests) = Test::packed(ALL) else { return };
+    for test in tests {
         for round in 0..10 {
             let (umask, mode) = [("077", 0o600), ("022", 0o644), ("0", 0o666)][round % 3];
             let file = format!("stats-{round}.json");
@@ -78,10 +73,7 @@ fn privileged_what_outlives_the_command_is_counted_at_the_end() {
 fn privileged_a_replaced_holder_writes_it() {
     let Some(test) = packed() else { return };
     let script = "cat env/lib/a.txt; echo ready; read -r line";
-    let mut command =
-        test.command(&with_quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]));
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = test.start(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]);
     assert_eq!((next_line(&mut child), next_line(&mut child)), ("alpha".into(), "ready".into()));
     test.holders().into_iter().for_each(crate::harness::kill);
     drop(child.stdin.take());
@@ -126,9 +118,7 @@ fn privileged_signals_stops_and_ends_pass_through() {
     let Some(test) = packed() else { return };
     let script = "trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; trap 'echo cont' CONT; echo $$; \
                   while :; do sleep 0.05; done";
-    let mut command =
-        test.command(&with_quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = test.start(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]);
     let wrapper = i32::try_from(child.id()).unwrap();
     let shell: i32 = next_line(&mut child).parse().unwrap();
     send(wrapper, Signal::USR1);
@@ -150,7 +140,7 @@ fn privileged_signals_stops_and_ends_pass_through() {
 #[test]
 fn privileged_a_killed_wrapper_takes_its_command_along() {
     let Some(test) = packed() else { return };
-    let mut command = test.command(&with_quell(&[
+    let mut child = test.start(&[
         "run",
         "--stats",
         "s.json",
@@ -159,8 +149,7 @@ fn privileged_a_killed_wrapper_takes_its_command_along() {
         "sh",
         "-c",
         "echo ready; exec sleep 1000",
-    ]));
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ]);
     assert_eq!(next_line(&mut child), "ready");
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));

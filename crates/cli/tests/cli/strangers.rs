@@ -160,10 +160,9 @@ fn planted(test: &Test, name: &str, target: &str) {
 }
 
 /// Every way in which a command is told where to write; `OUT` stands for that.
-const OUTPUTS: [&str; 12] = [
+const OUTPUTS: [&str; 11] = [
     "$quell -q report app.qtrace --html OUT",
     "$quell -q predict app.qtrace --root env --fs nfs --nodes 4 --html OUT",
-    "$quell -q record -o OUT -- env/bin/app",
     "$quell -q import strace log -o OUT",
     "$quell -q pack app.qtrace -o OUT --force --root env",
     "$quell -q pack app.qtrace -o OUT --force --compress --root env",
@@ -174,6 +173,24 @@ const OUTPUTS: [&str; 12] = [
     "$quell -q run --stats OUT app.qimg -- env/bin/app",
     "$quell -q run --learn=OUT app.qimg -- env/bin/app",
 ];
+
+/// A recording takes the next free name, so a link in its way costs nothing.
+#[test]
+fn privileged_a_recording_is_not_written_behind_a_strangers_link() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace]) else { return };
+    shared(&test);
+    planted(&test, "shared/last", "../private/precious");
+    planted(&test, "shared/new", "../private/new");
+    planted(&test, "shared/way", "../private");
+    for out in ["shared/last", "shared/new"] {
+        test.script(&format!("$quell -q record -o {out} -- true")).succeeds();
+        assert!(test.path(&format!("{out}-2/header.json")).is_file(), "{out}");
+    }
+    let behind = test.script("$quell -q record -o shared/way/new -- true");
+    assert_ne!(behind.code(), 0, "{behind}");
+    assert_eq!(std::fs::read_dir(test.path("private")).unwrap().count(), 1);
+    assert_eq!(test.read_text("private/precious"), "precious\n");
+}
 
 #[test]
 fn privileged_no_output_follows_a_strangers_link() {
@@ -264,8 +281,7 @@ fn privileged_root_extracts_no_rights_from_a_strangers_image() {
     test.plant();
     test.mode("env/lib/b.txt", 0o6755);
     test.script("mknod -m 666 env/lib/null c 1 3; chown 1234:1235 env/lib/a.txt; setfattr -n security.capability -v 0x0100000200200000000000000000000000000000 env/lib/a.txt || true").succeeds();
-    test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
-    test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+    test.pack_as_it_is();
     let facts = |out: &str| {
         let at = test.text("env");
         test.script(&format!(
@@ -295,7 +311,7 @@ fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
     test.quell(&["check", "app.qimg"]).succeeds();
     test.write("env/lib/a.txt", "changed\n");
     // A stamp that is put back would do the same.
-    let run = ["run", "app.qimg", "--", "true"];
+    let run = ["run", "--on-stale", "fail", "app.qimg", "--", "true"];
     test.quell(&run).succeeds();
     test.mode("", 0o775);
     let compared = test.quell(&run);

@@ -1,11 +1,10 @@
 //! `quell synth`: its counts are those of the sources, and what it makes is a trace and a tree like any other.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::harness::{Test, send, wait_until, with_quell};
+use crate::harness::{Test, send, wait_until};
 
 /// Calls and errors by name, as `quell report --json` has them.
 fn calls(test: &Test, trace: &str) -> BTreeMap<String, (u64, u64)> {
@@ -18,7 +17,7 @@ fn calls(test: &Test, trace: &str) -> BTreeMap<String, (u64, u64)> {
 }
 
 fn report(test: &Test, trace: &str) -> serde_json::Value {
-    serde_json::from_str(&test.quell(&["report", "--json", trace]).succeeds()).unwrap()
+    test.json(&["report", "--json", trace])
 }
 
 fn made(arguments: &[&str]) -> Test {
@@ -138,9 +137,7 @@ fn what_cannot_be_made_is_one_line_and_leaves_nothing() {
 #[test]
 fn an_interrupted_shape_leaves_nothing() {
     let test = Test::new();
-    let mut command =
-        test.command(&with_quell(&["synth", "pynamic", "--tree", "new/tree", "-o", "a.qtrace"]));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = test.start(&["synth", "pynamic", "--tree", "new/tree", "-o", "a.qtrace"]);
     wait_until("there are files", || test.files().len() > 5);
     send(child.id().cast_signed(), Signal::TERM);
     let outcome = test.wait(child);

@@ -46,7 +46,7 @@ pub struct Extracted {
     pub devices_left_out: u64,
     /// Extended attributes that the file system or the user's rights do not take.
     pub xattrs_left_out: u64,
-    /// Files that lost a set-user-id or set-group-id bit.
+    /// Files that lost a set-user-ID or set-group-ID bit.
     pub privileges_left_out: u64,
 }
 
@@ -89,7 +89,7 @@ pub fn write(
     Ok(written?)
 }
 
-/// The choice whether owners, devices, set-user-id bits and capabilities are those of the originals.
+/// The choice whether owners, devices, set-user-ID bits and capabilities are those of the originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
     /// They are: of an image that root trusts.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::error::Corrupt;
 use crate::export::error::ExportError;
-use crate::export::member::{LeftOutNode, LeftOutReason, original};
+use crate::export::member::{IsSecret, LeftOutNode, LeftOutReason, original};
 use crate::export::walk::{FoundNode, ImageWalk};
 use crate::image::{FileContent, Image};
 use crate::model::{Coverage, FileKind, Nid, NodeUse};
@@ -38,8 +38,13 @@ pub struct Rebuilt {
     pub filled: (u64, u64),
 }
 
-/// The tree of `image`, whose bytes are the file at `file`, with the content of originals that did not change.
-pub fn rebuild<B: AsRef<[u8]>>(image: &Image<B>, file: &Path) -> Result<Rebuilt, ExportError> {
+/// The tree of `image`, whose bytes are the file at `file`, with the content of originals that did not change and are not
+/// secrets.
+pub fn rebuild<B: AsRef<[u8]>>(
+    image: &Image<B>,
+    file: &Path,
+    is_secret: IsSecret,
+) -> Result<Rebuilt, ExportError> {
     let root = image.root();
     let tree = ImageTree::new(image.attributes(root)?)?;
     let nodes = HashMap::from([(root, tree.root())]);
@@ -54,7 +59,7 @@ pub fn rebuild<B: AsRef<[u8]>>(image: &Image<B>, file: &Path) -> Result<Rebuilt,
     for found in ImageWalk::new(image, FoundNode { path: b"/".to_vec(), nid: root }) {
         rebuilder.add(&found?)?;
     }
-    rebuilder.hold()?;
+    rebuilder.hold(is_secret)?;
     rebuilder.places()?;
     Ok(rebuilder.rebuilt)
 }
@@ -110,7 +115,10 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     fn cover(&mut self, nid: Nid, node: TreeNodeId) -> Result<(), ExportError> {
         let coverage = self.image.coverage(nid)?;
         self.rebuilt.tree.cover(node, coverage)?;
-        if coverage == Coverage::Partial {
+        if coverage != Coverage::Uncovered {
+            if coverage == Coverage::Complete && !self.image.is_listing_learned(nid)? {
+                self.rebuilt.tree.only_searched(node)?;
+            }
             let absences = self.image.absences(nid)?;
             for name in (0..absences.len()).filter_map(|number| absences.name(number)) {
                 self.rebuilt.tree.absent(node, name)?;
@@ -132,14 +140,14 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     }
 
     /// Promises the content: what the image holds in its order, then what the originals do.
-    fn hold(&mut self) -> Result<(), ExportError> {
+    fn hold(&mut self, is_secret: IsSecret) -> Result<(), ExportError> {
         self.held.sort_unstable();
         for (offset, node) in std::mem::take(&mut self.held) {
             self.rebuilt.tree.hold(node, ContentSource::Part { path: self.file.to_path_buf(), offset })?;
         }
         for (path, nid, node) in std::mem::take(&mut self.fillable) {
             let attributes = self.image.attributes(nid)?;
-            match original(&path, &attributes) {
+            match original(&path, &attributes, is_secret) {
                 Ok(original) => {
                     self.rebuilt.tree.hold(node, ContentSource::File(original))?;
                     self.rebuilt.filled.0 += 1;

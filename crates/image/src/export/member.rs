@@ -66,6 +66,8 @@ pub enum LeftOutReason {
     Unreadable,
     /// The image does not hold its content, and the original has changed.
     Changed,
+    /// The image does not hold its content, and the original looks like a secret.
+    Secret,
     /// Sockets mean nothing without the process that made them.
     Socket,
 }
@@ -78,6 +80,7 @@ impl fmt::Display for LeftOutReason {
             Self::Gone => "not held whole, and the original is gone",
             Self::Unreadable => "not held whole, and the original cannot be read",
             Self::Changed => "not held whole, and the original has changed since",
+            Self::Secret => "not held, and the original looks like a secret",
             Self::Socket => "a socket",
         })
     }
@@ -117,9 +120,16 @@ pub(crate) fn relative(path: &[u8]) -> &[u8] {
     }
 }
 
+/// Tells whether the original at a path is one that an image leaves out as a secret.
+pub type IsSecret = fn(&[u8]) -> bool;
+
 /// The unchanged original of a file that the image does not hold.
-pub(crate) fn original(path: &[u8], expected: &Attributes) -> Result<PathBuf, LeftOutReason> {
-    let path = Path::new(OsStr::from_bytes(path));
+pub(crate) fn original(
+    name: &[u8],
+    expected: &Attributes,
+    is_secret: IsSecret,
+) -> Result<PathBuf, LeftOutReason> {
+    let path = Path::new(OsStr::from_bytes(name));
     let now = attributes_of(path).map_err(|error| match error.is_forbidden() {
         true => LeftOutReason::Unreadable,
         false => LeftOutReason::Gone,
@@ -127,6 +137,9 @@ pub(crate) fn original(path: &[u8], expected: &Attributes) -> Result<PathBuf, Le
     let same = |a: &Attributes, b: &Attributes| (a.mode(), a.size, a.mtime) == (b.mode(), b.size, b.mtime);
     if !same(&now, expected) {
         return Err(LeftOutReason::Changed);
+    }
+    if is_secret(name) {
+        return Err(LeftOutReason::Secret);
     }
     let readable = rustix::fs::accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS);
     readable.map(|()| path.to_path_buf()).map_err(|_| LeftOutReason::Unreadable)

@@ -6,8 +6,8 @@
 //! image --rebuild--> tree --write--> EROFS with more content        (erofs)
 //! ```
 //!
-//! Only what is held comes out, or with [`MissingContent::Fill`] also what the originals still have unchanged; whatever is left
-//! out is named. Nothing of the image is trusted: names are those of directory entries, each directory is met once, and
+//! Only what is held comes out, or with [`MissingContent::Fill`] also what the originals still have unchanged, except secrets; whatever is
+//! left out is named. Nothing of the image is trusted: names are those of directory entries, each directory is met once, and
 //! paths end where Linux ends them.
 
 pub mod directory;
@@ -21,6 +21,6 @@ pub mod tar;
 mod walk;
 
 pub use error::ExportError;
-pub use member::{ExportMember, LeftOutNode, LeftOutReason, MemberBody};
+pub use member::{ExportMember, IsSecret, LeftOutNode, LeftOutReason, MemberBody};
 pub use select::{ExportSelection, MissingContent, select};
 pub use walk::{FoundNode, ImageWalk};

@@ -3,19 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::error::{Corrupt, Fault};
-use crate::export::member::{ExportMember, LeftOutNode, LeftOutReason, MemberBody, original};
+use crate::export::member::{ExportMember, IsSecret, LeftOutNode, LeftOutReason, MemberBody, original};
 use crate::export::walk::{FoundNode, ImageWalk};
 use crate::image::{FileContent, Image, Lookup};
 use crate::model::{Attributes, Coverage, FileKind};
 use crate::path::{components, is_name, is_within, join};
 
 /// Treatment of content that the image does not hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum MissingContent {
     /// Leave the file out.
     Leave,
-    /// Read the original, if it is as it was when the image was made.
-    Fill,
+    /// Read the original, if it is as it was when the image was made and not a secret.
+    Fill(IsSecret),
 }
 
 /// Everything that is to be taken out.
@@ -142,8 +142,8 @@ impl<'i, B: AsRef<[u8]>> Selector<'i, B> {
                 (FileContent::Original, MissingContent::Leave) => Err(LeftOutReason::NotHeld),
                 (FileContent::Part(_), MissingContent::Leave) => Err(LeftOutReason::PartlyHeld),
                 // Whole from the original: what it is made of then is of one time.
-                (FileContent::Original | FileContent::Part(_), MissingContent::Fill) => {
-                    original(&found.path, attributes).map(MemberBody::Original)
+                (FileContent::Original | FileContent::Part(_), MissingContent::Fill(is_secret)) => {
+                    original(&found.path, attributes, is_secret).map(MemberBody::Original)
                 }
             },
             _ => Ok(MemberBody::Special),

@@ -218,10 +218,18 @@ impl<B: AsRef<[u8]>> Image<B> {
         row.coverage.ok_or(Fault::NotDirectory.at(dir))
     }
 
-    /// The names known to be absent from a partly covered directory; empty for any other.
+    /// The names that the recordings looked for in a directory and that are absent. A partly covered directory knows no other
+    /// absences; of a complete one, images before version 3 name none.
     pub fn absences(&self, dir: Nid) -> Result<Absences<'_>, Corrupt> {
         let row = self.row(dir, &self.view().inode(dir)?)?;
         self.index().absences(&row).ok_or(Fault::Absences.at(dir))
+    }
+
+    /// Tells whether the listing of a directory is a fact that the program learned: it is complete, and the recording listed
+    /// it. Images before version 3 do not tell, so all their complete directories count.
+    pub fn is_listing_learned(&self, dir: Nid) -> Result<bool, Corrupt> {
+        let row = self.row(dir, &self.view().inode(dir)?)?;
+        Ok(row.coverage == Some(Coverage::Complete) && !row.searched)
     }
 
     /// Tells whether the recording asked for the node by name.

@@ -38,8 +38,9 @@ pub const REQUESTS_PATH: [&[u8]; 2] = [INDEX_PATH[0], b"asked"];
 /// First bytes of an index.
 pub(crate) const MAGIC: &[u8; 8] = b"QUELLIDX";
 
-/// Version of the index. Readers refuse newer ones and read all older ones. 2 has files that are held in part.
-pub(crate) const VERSION: u32 = 2;
+/// Version of the index. Readers refuse newer ones and read all older ones. 2 has files that are held in part, 3 tells which
+/// complete directories were only searched, and has absences of complete directories.
+pub(crate) const VERSION: u32 = 3;
 
 /// Size of the header in bytes: a multiple of the rows' size keeps them aligned in memory.
 pub(crate) const HEADER: usize = 192;

@@ -230,7 +230,7 @@ impl<'a> ImageIndex<'a> {
     }
 }
 
-/// The names that are known to be absent from a partly covered directory, sorted by byte.
+/// The names that the recordings looked for in a directory and that are absent, sorted by byte.
 #[derive(Debug, Clone, Copy)]
 pub struct Absences<'a> {
     index: ImageIndex<'a>,
@@ -257,7 +257,7 @@ impl<'a> Absences<'a> {
     }
 
     /// Tells whether `name` is known to be absent; `None` if a name on the way is out of bounds.
-    pub(crate) fn contains(&self, name: &[u8]) -> Option<bool> {
+    pub fn contains(&self, name: &[u8]) -> Option<bool> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -3,12 +3,13 @@
 //! ```text
 //!  0 nid u64             16 st_ino u64     40 ctime i64        52 content u8    56 first u32
 //!  8 parent row u32      24 st_dev u64     48 ctime_nsec u32   53 coverage u8   60 count u32
-//! 12 slot u32            32 size u64                           54 use u8, 0
+//! 12 slot u32            32 size u64                           54 use u8, 55 searched u8
 //! ```
 //!
 //! `slot` is the place of the node's entry in its parent: number of the block times 512, plus number of the
 //! entry. `first` and `count` are a directory's absences; of a file that is held in part the first block of
-//! its data and their number; else zero. Of a node with several names, parent and slot are those of the first.
+//! its data and their number; else zero. `searched` is 1 for a directory whose listing the recording did not ask for; images
+//! before version 3 have 0. Of a node with several names, parent and slot are those of the first.
 
 use crate::bytes::{i64_at, put, u32_at, u64_at};
 use crate::model::{Coverage, Nid, NodeUse, Timestamp};
@@ -45,6 +46,8 @@ pub(crate) struct Row {
     /// `None` but for directories.
     pub(crate) coverage: Option<Coverage>,
     pub(crate) usage: NodeUse,
+    /// The recording looked names up in this directory and did not list it.
+    pub(crate) searched: bool,
     /// Of a directory its first absence, of a file held in part the first block of its data; else 0.
     pub(crate) first: u32,
     /// Number of absences or blocks.
@@ -67,6 +70,7 @@ impl Row {
             content: content_of(*raw.get(52)?)?,
             coverage: coverage_of(*raw.get(53)?)?,
             usage: use_of(*raw.get(54)?)?,
+            searched: searched_of(*raw.get(55)?)?,
             first: u32_at(raw, 56)?,
             count: u32_at(raw, 60)?,
         })
@@ -86,6 +90,7 @@ impl Row {
         raw[52] = content_code(self.content);
         raw[53] = coverage_code(self.coverage);
         raw[54] = use_code(self.usage);
+        raw[55] = u8::from(self.searched);
         put(&mut raw, 56, &self.first.to_le_bytes());
         put(&mut raw, 60, &self.count.to_le_bytes());
         raw
@@ -143,6 +148,14 @@ fn use_of(code: u8) -> Option<NodeUse> {
     }
 }
 
+fn searched_of(code: u8) -> Option<bool> {
+    match code {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +174,7 @@ mod tests {
                 content: ContentState::Original,
                 coverage,
                 usage: NodeUse::Touched,
+                searched: true,
                 first: 8,
                 count: 9,
             };
@@ -170,7 +184,7 @@ mod tests {
 
     #[test]
     fn unknown_values_are_refused() {
-        for at in [52, 53, 54] {
+        for at in [52, 53, 54, 55] {
             let mut raw = [0; ROW];
             assert!(Row::parse(&raw).is_some());
             raw[at] = 9;

@@ -125,8 +125,15 @@ impl ImageTree {
         Ok(())
     }
 
-    /// Says that `name` is known not to be in `directory`. It counts while the directory is
-    /// [`Coverage::Partial`].
+    /// Says that the recording looked names up in `directory` and did not list it, so that its listing is no fact that the
+    /// program learned.
+    pub fn only_searched(&mut self, directory: TreeNodeId) -> Result<(), TreeError> {
+        self.directory(directory)?.searched = true;
+        Ok(())
+    }
+
+    /// Says that the recording looked for `name`, and that it is not in `directory`. It counts while the directory is not
+    /// [`Coverage::Uncovered`].
     pub fn absent(&mut self, directory: TreeNodeId, name: &[u8]) -> Result<(), TreeError> {
         let found = self.directory(directory)?;
         if found.entries.contains_key(name) {
@@ -266,6 +273,15 @@ impl ImageTree {
             _ => None,
         };
         directory.into_iter().flat_map(|directory| directory.entries.keys().map(|name| &name[..]))
+    }
+
+    /// The number of paths: entries of directories, and `/`. A file with two names counts twice.
+    pub fn names_total(&self) -> u64 {
+        let entries = |node: &Node| match &node.body {
+            Body::Directory(directory) => directory.entries.len() as u64,
+            _ => 0,
+        };
+        1 + self.nodes.iter().map(entries).sum::<u64>()
     }
 
     /// Totals of the image that it becomes.

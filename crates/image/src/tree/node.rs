@@ -77,6 +77,8 @@ pub(crate) struct Directory {
     pub(crate) entries: BTreeMap<Box<[u8]>, TreeNodeId>,
     pub(crate) coverage: Coverage,
     pub(crate) absences: BTreeSet<Box<[u8]>>,
+    /// The recording looked names up in it and did not list it.
+    pub(crate) searched: bool,
 }
 
 /// A root or a live directory.
@@ -94,6 +96,7 @@ impl Body {
             entries: BTreeMap::new(),
             coverage: Coverage::Uncovered,
             absences: BTreeSet::new(),
+            searched: false,
         })
     }
 }

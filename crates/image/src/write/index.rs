@@ -22,7 +22,7 @@ pub(crate) fn index_length(tree: &ImageTree) -> Result<u64, WriteError> {
     for chosen in tree.roots.iter().chain(&tree.live) {
         pool += (chosen.path.len() + chosen.reason.len() + chosen.file_system.len()) as u64;
     }
-    for directory in tree.nodes.iter().filter_map(partial) {
+    for directory in tree.nodes.iter().filter_map(covered) {
         absences += directory.absences.len() as u64;
         pool += directory.absences.iter().map(|name| name.len() as u64).sum::<u64>();
     }
@@ -82,7 +82,7 @@ impl Builder {
     fn row(&mut self, node: &Node, placed: &Placed, size: u64) -> Row {
         let first_absence = (self.absences.len() / STRING) as u32;
         let mut absences = 0;
-        if let Some(directory) = partial(node) {
+        if let Some(directory) = covered(node) {
             for name in &directory.absences {
                 let string = self.string(name);
                 self.absences.extend_from_slice(&string);
@@ -114,6 +114,7 @@ impl Builder {
                 _ => None,
             },
             usage: node.usage,
+            searched: matches!(&node.body, Body::Directory(directory) if directory.searched),
             first,
             count,
         }
@@ -172,9 +173,9 @@ impl Builder {
 }
 
 /// The directory that `node` is, if its absences count.
-fn partial(node: &Node) -> Option<&Directory> {
+fn covered(node: &Node) -> Option<&Directory> {
     match &node.body {
-        Body::Directory(directory) if directory.coverage == Coverage::Partial => Some(directory),
+        Body::Directory(directory) if directory.coverage != Coverage::Uncovered => Some(directory),
         _ => None,
     }
 }

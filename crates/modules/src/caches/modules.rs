@@ -26,7 +26,7 @@ pub use crate::cookie::CACHE_NAME as NAME;
 
 /// The part of a cache that is built anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum Rebuild {
     /// Names that differ from the existing cache.
     Changed,
     /// Everything.
@@ -90,10 +90,10 @@ pub fn build<'a>(
     builder: impl Into<Builder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
-    extent: Extent,
+    rebuild: Rebuild,
     aside: &Path,
 ) -> Result<Built, ModulesError> {
-    prepare(builder, modulepath, target, extent, aside)?.install()
+    prepare(builder, modulepath, target, rebuild, aside)?.install()
 }
 
 /// Makes the cache of a modulepath, for `target` or else for the modulepath itself.
@@ -107,7 +107,7 @@ pub fn prepare<'a>(
     builder: impl Into<Builder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
-    extent: Extent,
+    rebuild: Rebuild,
     aside: &Path,
 ) -> Result<Prepared, ModulesError> {
     let builder = builder.into();
@@ -129,7 +129,7 @@ pub fn prepare<'a>(
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(refuse("the path of the cache is no file"));
     }
-    let last = (extent == Extent::Changed)
+    let last = (rebuild == Rebuild::Changed)
         .then(|| read(&path).ok())
         .flatten()
         .filter(|cache| cache.digest.is_some());

@@ -28,10 +28,10 @@ impl Listed {
                 .map(|(entry, _)| entry.path.clone())
                 .collect::<Visible>()
         };
-        let is_somebodys = |entry: &Entry| {
+        let has_readers = |entry: &Entry| {
             !matches!(readers(entry), Readers::Root) && !matches!(entry.cookie(), Some(Cookie::None(_)))
         };
-        let mut some = paths(&is_somebodys);
+        let mut some = paths(&has_readers);
         some.extend(merged.defined.keys().cloned());
         Self { some, all: paths(&|entry| is_plainly_there(tree, entry)) }
     }

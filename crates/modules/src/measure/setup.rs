@@ -190,7 +190,7 @@ fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, S
                 builder(context.request),
                 copy,
                 None,
-                caches::modules::Extent::All,
+                caches::modules::Rebuild::All,
                 &context.request.work,
             )
             .map_err(|error| error.to_string())?;

@@ -15,8 +15,6 @@ pub(crate) const OLDEST: &[u8] = b"5.2.0";
 pub struct RcFile {
     /// Its path below the modulepath.
     pub path: Vec<u8>,
-    /// The kind of rc file.
-    pub kind: RcKind,
     /// Its content, or the reason for which it cannot be moved.
     pub says: Result<Declared, Leave>,
 }
@@ -30,7 +28,7 @@ impl RcFile {
     fn of(tree: &Tree, entry: &Entry, kind: RcKind, ways: &Ways) -> Self {
         let usable = if is_linked(tree, entry, ways) { Err(Leave::Link) } else { usable(tree, entry) };
         let says = usable.and_then(|content| read(content, entry.parent(), kind));
-        Self { path: entry.path.clone(), kind, says }
+        Self { path: entry.path.clone(), says }
     }
 }
 

@@ -247,7 +247,11 @@ fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Err
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
-            let reader = opened.reader.map_or_else(|| walk::follower(&opened.access, &stat), |_| None);
+            let reader = match opened.reader {
+                // This thread has that user's rights already.
+                Some(_) => None,
+                None => walk::follower(&opened.access, &stat),
+            };
             let step = Step { is_link: true, reader };
             let follow = || rustix::fs::statat(&opened.descriptor, name, AtFlags::empty());
             let target = walk::read_as(reader, follow);

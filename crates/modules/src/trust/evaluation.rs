@@ -40,7 +40,7 @@ impl Inquiry {
                 self.path(&path);
             }
             if entry.kind == EntryKind::TooDeep {
-                self.hands.anybody(&path);
+                self.hands.every_user(&path);
             }
         }
     }

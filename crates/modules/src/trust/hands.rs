@@ -73,7 +73,7 @@ impl Hands {
         self.place.get_or_insert_with(|| place.to_owned());
     }
 
-    pub(super) fn anybody(&mut self, place: &Path) {
+    pub(super) fn every_user(&mut self, place: &Path) {
         self.many = true;
         self.at(place);
     }

@@ -47,7 +47,7 @@ impl Inquiry {
             let Ok(metadata) = next.symlink_metadata() else {
                 // Any user may make it there.
                 return if is_shared {
-                    self.hands.anybody(&place)
+                    self.hands.every_user(&place)
                 };
             };
             if is_shared {
@@ -60,9 +60,9 @@ impl Inquiry {
                 continue;
             }
             links += 1;
-            let Ok(target) = next.read_link() else { return self.hands.anybody(&next) };
+            let Ok(target) = next.read_link() else { return self.hands.every_user(&next) };
             if links > LINKS {
-                return self.hands.anybody(&next);
+                return self.hands.every_user(&next);
             }
             if target.is_absolute() {
                 place = PathBuf::from("/");
@@ -78,7 +78,7 @@ impl Inquiry {
     /// belong to their owners.
     fn place(&mut self, place: &Path) -> bool {
         let Ok(metadata) = place.symlink_metadata() else {
-            self.hands.anybody(place);
+            self.hands.every_user(place);
             return false;
         };
         let acl = Acl::read(|value| rustix::fs::lgetxattr(place, ATTRIBUTE, value));

@@ -1,5 +1,6 @@
 //! The users that root would trust by using a path or a module tree: every other user that can change it, or the way to it.
-//! Only this module decides as which user a tool may evaluate a tree.
+//! This module decides as which user a tool probes and builds. From what it finds, `verify/users.rs` decides which users ask, and
+//! `walk.rs` as which user root follows a link.
 //!
 //! ```text
 //! path    each directory on the way, behind each link: its owner, and the users that may write in it

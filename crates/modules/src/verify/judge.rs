@@ -47,7 +47,7 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// The names of the users that asked.
     pub users: Vec<String>,
-    /// Users that did not ask, because another user could have misused their rights.
+    /// Users that did not ask, because another user could have misused their rights or because they are too many.
     pub unasked: Option<Unasked>,
     /// Questions that both sides answered.
     pub questions: usize,
@@ -63,7 +63,7 @@ impl Judge for Tools {
 
 /// The number of questions for one process. With fewer, starting it costs more than asking; with more, the last process runs
 /// alone.
-const TOGETHER: usize = 400;
+const QUESTIONS_A_PROCESS: usize = 400;
 
 /// Differences are confirmed by processes of their own until this many are found: one decides, the others are for people.
 /// Changed answers and changed wordings are counted separately.
@@ -343,7 +343,7 @@ fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result
 fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Piece<'a>> {
     let piece =
         |questions: &[Question]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
-    questions.chunks(TOGETHER).map(piece).collect()
+    questions.chunks(QUESTIONS_A_PROCESS).map(piece).collect()
 }
 
 /// The lines of one text that the other lacks, or has less often; all lines if only their order differs.

@@ -12,8 +12,8 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The largest number of sets of groups that are asked together. Each set costs as much time as a group.
-const TOGETHER: usize = 32;
+/// The largest number of sets of groups that ask. Each set costs as much time as a group.
+const MOST_GROUP_SETS: usize = 32;
 
 /// The users that ask when root verifies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,9 @@ pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
         Whose::Of(owner) => is_ordinary(user) || user.number() == Some(owner),
         Whose::Many => is_ordinary(user),
     };
-    let (asked, unasked) = all(trees).into_iter().partition(may_ask);
+    let (classes, further_sets) = all(trees);
+    let (asked, mut unasked): (Vec<User>, Vec<User>) = classes.into_iter().partition(may_ask);
+    unasked.extend(further_sets);
     Classes { asked, unasked }
 }
 
@@ -48,7 +50,8 @@ fn is_ordinary(user: &User) -> bool {
     user.name == OTHERS
 }
 
-fn all(trees: &[&Tree]) -> Vec<User> {
+/// Every class, and the members of sets of groups beyond [`MOST_GROUP_SETS`].
+fn all(trees: &[&Tree]) -> (Vec<User>, Vec<User>) {
     let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(|tree| guarded(tree)).collect();
     let accesses = || guarded.iter().map(|(access, _)| *access);
     let lists = || accesses().filter_map(|access| access.acl.as_ref());
@@ -63,9 +66,9 @@ fn all(trees: &[&Tree]) -> Vec<User> {
     let special = users.iter().filter(|user| **user != 0);
     classes.extend(special.map(|&user| User::new(format!("user {user}"), user, nogroup, Vec::new())));
     classes.extend(groups.iter().map(|&group| member(&[group], nobody)));
-    let sets = together(trees, nobody, nogroup).into_iter().take(TOGETHER);
-    classes.extend(sets.map(|groups| member(&groups, nobody)));
-    distinct(classes, &guarded)
+    let mut sets = together(trees, nobody, nogroup).into_iter().map(|groups| member(&groups, nobody));
+    classes.extend(sets.by_ref().take(MOST_GROUP_SETS));
+    (distinct(classes, &guarded), sets.collect())
 }
 
 /// A user who is a member of these groups and nothing else. Shape: one group or more.
@@ -95,12 +98,12 @@ pub struct Unasked {
     pub users: Vec<String>,
     /// The flags that include them.
     pub flags: Vec<String>,
-    /// The path that users other than root can change.
-    pub place: PathBuf,
+    /// The path that users other than root can change; `None` where the reason is the number of sets of groups.
+    pub place: Option<PathBuf>,
 }
 
 impl Unasked {
-    /// Users that were left out because of a place.
+    /// Users that were left out because of a place, or else because of their number.
     pub(super) fn of(users: &[User], place: Option<&Path>) -> Option<Self> {
         let mut flags = Vec::new();
         for credentials in users.iter().filter_map(|user| user.credentials.as_ref()) {
@@ -116,18 +119,25 @@ impl Unasked {
         let mut seen = BTreeSet::new();
         flags.retain(|flag| seen.insert(flag.clone()));
         let users: Vec<String> = users.iter().map(|user| user.name.clone()).collect();
-        (!users.is_empty()).then(|| Self { users, flags, place: place.unwrap_or(Path::new("/")).to_owned() })
+        (!users.is_empty()).then(|| Self { users, flags, place: place.map(Path::to_owned) })
     }
 }
 
 impl fmt::Display for Unasked {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = shown(&self.place);
-        let (users, flags) = (few(&self.users), few(&self.flags));
-        write!(
-            to,
-            "not asked: {users}; other users can change `{place}`, and their modulefiles would run with the rights of these (`{flags}` asks all the same)"
-        )
+        let users = few(&self.users);
+        match &self.place {
+            Some(place) => write!(
+                to,
+                "not asked: {users}; other users can change `{}`, and their modulefiles would run with the rights of these (`{}` asks all the same)",
+                shown(place),
+                few(&self.flags)
+            ),
+            None => write!(
+                to,
+                "not asked: {users}; at most {MOST_GROUP_SETS} sets of groups are asked (`--group` for each group of a set asks its members)"
+            ),
+        }
     }
 }
 
@@ -317,6 +327,31 @@ mod tests {
         let acl = crate::access::Acl { users: vec![(9, 6)], groups: vec![(42, 4)], group: 4 };
         listed.entries[0].access.as_mut().unwrap().acl = Some(acl);
         assert_eq!(names(&listed), ["others", "user 9"], "one user can write, and names a group");
+    }
+
+    #[test]
+    fn sets_of_groups_beyond_the_limit_are_named() {
+        let entry = |path: String, gid, mode, kind| Entry {
+            path: path.into(),
+            is_link: false,
+            access: Some(access(0, gid, mode)),
+            identity: None,
+            modified: 0,
+            size: 0,
+            kind,
+        };
+        let pair = |number: u32| {
+            let directory = entry(format!("{number}"), 100 + number, 0o750, EntryKind::Directory);
+            [directory, entry(format!("{number}/f"), 200 + number, 0o640, EntryKind::File(Vec::new()))]
+        };
+        let entries = (10..50).flat_map(pair).collect();
+        let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
+        let classes = of(&[&tree], &Inquiry::new().hands());
+        let sets = |users: &[User]| users.iter().filter(|user| user.name.contains(" and ")).count();
+        assert_eq!((sets(&classes.asked), classes.unasked.len()), (32, 8));
+        let told = Unasked::of(&classes.unasked, None).unwrap();
+        assert_eq!(told.users[7], "a member of groups 149 and 249");
+        assert!(told.to_string().contains("; at most 32 sets of groups are asked"), "{told}");
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn privileged_rule_20_a_denial_by_a_list_holds() {
         _ = support::skip::<()>("setfacl does not work here");
         return;
     }
-    let others = User::new("somebody else", 65533, 65533, Vec::new());
+    let others = User::new("another user", 65533, 65533, Vec::new());
     let denied = User::new("denied", 65534, 65533, Vec::new());
     for strategy in [Strategy::Eval, Strategy::Virtual] {
         _ = fs::remove_dir_all(planted.directory.path().join("out"));

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! child 1   a user namespace alone
-//! child 2   namespaces, /dev/fuse, a FUSE mount over an empty place: as a run does it, by the same code
+//! child 2   namespaces, /dev/fuse, a FUSE mount over /sys or another local directory: as a run does it, by the same code;
+//!           it answers no request
 //! child 3   enters the namespaces of child 2, as later ranks do
 //! child 4   namespaces, and a tmpfs in place of the FUSE mount: what an extraction needs
 //! ```
 //!
-//! `cause` then finds the setting that is responsible. Nothing is left behind, and no file system is asked
-//! anything but /proc and /dev.
+//! `cause` then finds the setting that is responsible. Nothing is left behind. Only local file systems are looked at, and an image
+//! that is named.
 
 mod cause;
 mod child;

@@ -40,7 +40,8 @@ pub(crate) fn extract(
     budget: Budget,
     alone: &SingleThreaded,
 ) -> Result<Extraction, Unavailable> {
-    let plan = Plan::of(&image.image).map_err(|_| Unavailable::new(Step::Extract, Errno::IO))?;
+    let plan =
+        Plan::of(&image.image, &image.staleness).map_err(|_| Unavailable::new(Step::Extract, Errno::IO))?;
     if plan.pieces.is_empty() {
         return Err(Unavailable::new(Step::ExtractNothing, Errno::NODATA));
     }
@@ -118,6 +119,7 @@ pub(crate) fn keep(
         keeper.wait();
     }
     keeper.ranks.iter().for_each(|rank| keeper.write(rank));
+    keeper.ranks.iter().for_each(|rank| rank.errands.run());
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Runs from an image without FUSE: the content is copied into a tmpfs of the namespace, which is bound over the directories
 //! that the image knows completely. A file that it holds in part is made whole from the original, if
-//! that is as it was. Files that it lists without content are bound from the original, up to a bound; beyond it nothing is
-//! extracted.
+//! that is as it was. Names that it lists without content are bound from the original, up to [`BINDS_MAX`]; with more, the
+//! directories of which the image holds least stay the original.
 //!
 //! ```text
 //! /lustre               the original: the image knows only some of its names
@@ -27,6 +27,6 @@ pub(crate) mod keep;
 pub(crate) mod place;
 pub(crate) mod plan;
 
-/// Most names that are bound from the originals. Each costs a lookup on the shared file system when the namespace is made,
+/// The largest number of names that are bound from the originals, those of files that have changed included. Each costs a lookup on the shared file system when the namespace is made,
 /// and a mount: this is to stay far below what the program would ask.
 pub(crate) const BINDS_MAX: usize = 1000;

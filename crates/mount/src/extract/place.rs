@@ -14,10 +14,10 @@ use rustix::mount::{
 use super::BINDS_MAX;
 use super::complete::{Completer, open_below};
 use super::fill::{Filler, User};
-use super::plan::{From, Plan};
+use super::plan::{Origin, Plan};
 use crate::error::{Step, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::mount_points::{at, magic};
+use crate::mount_points::{PLACE, at, magic};
 use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_originals};
 
 /// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
@@ -40,16 +40,16 @@ pub(crate) fn place(
     let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
     let roots = apart(&roots, &top)?;
     let unfilled = fill(&top, &roots, image, plan, &user)?;
-    if unfilled.len() > BINDS_MAX {
-        let files = unfilled.len() as u64;
-        return Err(Unavailable::new(Step::ExtractChanged { files }, Errno::TOOBIG));
+    let bound = plan.bound() + unfilled.len();
+    if bound > BINDS_MAX {
+        return Err(Unavailable::new(Step::ExtractChanged { names: bound as u64 }, Errno::TOOBIG));
     }
     let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
     mount_remount(&staging, read_only, c"").map_err(failed)?;
     for piece in &plan.pieces {
-        let outcome = match piece.from {
-            From::Image(_) => bind_part(&staging, &piece.path),
-            From::Original => bind_original(&roots, &piece.path),
+        let outcome = match piece.origin {
+            Origin::Image(_) => bind_part(&staging, &piece.path),
+            Origin::Original => bind_original(&roots, &piece.path),
         };
         outcome.map_err(|errno| at(Step::Bind, errno, &piece.path))?;
     }
@@ -107,7 +107,7 @@ fn fill(
     Completer { image: &image.image, memory: &image.memory, roots, store: &store }.complete(&plan.parts);
     let mut filler = Filler::new(image, &store, plan, user);
     for piece in &plan.pieces {
-        if let From::Image(nid) = piece.from {
+        if let Origin::Image(nid) = piece.origin {
             filler.fill(top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
         }
     }
@@ -144,14 +144,11 @@ fn bind_original(roots: &[(OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno>
 /// A directory that neither holds a root nor lies in one, to mount over meanwhile.
 fn staging(roots: &[PathBuf]) -> Option<PathBuf> {
     let apart = |place: &Path| !roots.iter().any(|root| root.starts_with(place) || place.starts_with(root));
-    PLACES.iter().map(Path::new).find(|place| place.is_dir() && apart(place)).map(Path::to_owned)
+    STAGING.iter().map(Path::new).find(|place| place.is_dir() && apart(place)).map(Path::to_owned)
 }
 
 /// Directories of which every node has one. /proc is needed meanwhile.
-const PLACES: [&str; 6] = ["/sys", "/mnt", "/opt", "/media", "/srv", "/run"];
-
-/// A directory, to be bound or looked into.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const STAGING: [&str; 6] = ["/sys", "/mnt", "/opt", "/media", "/srv", "/run"];
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

@@ -1,8 +1,8 @@
 //! Plans an extraction: the directories that come from the image, and the names within them that come from the originals.
 //! Reads the image's names alone and asks no file system.
 //!
-//! Each name that is bound from the original costs a lookup on the shared file system when the namespace is made, so there
-//! is a bound on them. Where an image would exceed it, directories with many such names for each file that they hold stay
+//! Each name that is bound from the original costs a lookup on the shared file system when the namespace is made, so their
+//! number is limited. Where an image would exceed the limit, directories with many such names for each file that they hold stay
 //! the original, the worst first; completely known directories within them are still shown from the image.
 
 use quell_image::{
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::BINDS_MAX;
 use crate::error::Step;
+use crate::staleness::Staleness;
 
 /// The pieces to put in place, and the memory that they take.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -43,12 +44,12 @@ pub(crate) struct PartFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) path: PathBuf,
-    pub(crate) from: From,
+    pub(crate) origin: Origin,
 }
 
 /// The content of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum Origin {
     /// This directory of the image, with everything below.
     Image(Nid),
     /// The original.
@@ -59,28 +60,33 @@ impl Plan {
     /// The plan for `image` that takes at most [`BINDS_MAX`] names from the originals.
     ///
     /// **Errors** An image that contradicts itself.
-    pub(crate) fn of<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Self, Corrupt> {
-        let mut plan = Self::within(image, None)?;
-        let mut bounds = QUARTERS_BOUND.into_iter();
+    pub(crate) fn of<B: AsRef<[u8]>>(image: &Image<B>, staleness: &Staleness) -> Result<Self, Corrupt> {
+        let mut plan = Self::within(image, staleness, None)?;
+        let mut limits = QUARTERS_MAX.into_iter();
         while plan.bound() > BINDS_MAX
-            && let Some(quarters) = bounds.next()
+            && let Some(quarters) = limits.next()
         {
-            plan = Self::within(image, Some(quarters))?;
+            plan = Self::within(image, staleness, Some(quarters))?;
         }
         Ok(plan)
     }
 
     /// The plan that shows no directory from the image with more than so many quarters of a bound name for each file held.
-    fn within<B: AsRef<[u8]>>(image: &Image<B>, quarters: Option<u64>) -> Result<Self, Corrupt> {
+    fn within<B: AsRef<[u8]>>(
+        image: &Image<B>,
+        staleness: &Staleness,
+        quarters: Option<u64>,
+    ) -> Result<Self, Corrupt> {
         let index = image.index();
         let live = index.live_directories().map(|live| live.nid).collect();
         let mut planner = Planner {
             image,
+            staleness,
             live,
             met: HashSet::new(),
             beyond: index.beyond(),
             shown: HashMap::new(),
-            quarters,
+            quarters_max: quarters,
             plan: Self::default(),
         };
         for root in index.roots() {
@@ -89,9 +95,9 @@ impl Plan {
         Ok(planner.plan)
     }
 
-    /// The number of names that come from the originals.
+    /// The number of names that are bound from the originals.
     pub(crate) fn bound(&self) -> usize {
-        self.pieces.iter().filter(|piece| piece.from == From::Original).count()
+        self.pieces.iter().filter(|piece| piece.origin == Origin::Original).count()
     }
 
     /// The step that fails if files without content in the image could be read nevertheless.
@@ -116,14 +122,15 @@ impl Plan {
 
 struct Planner<'i, B> {
     image: &'i Image<B>,
+    staleness: &'i Staleness,
     live: HashSet<Nid>,
     /// Directories that were met: a forged image may have one within itself.
     met: HashSet<Nid>,
     beyond: Beyond,
     /// Decisions so far: true for a directory that is shown from the image.
     shown: HashMap<Nid, bool>,
-    /// Most quarters of a bound name for each file held, in a directory that is shown from the image, if there is a bound.
-    quarters: Option<u64>,
+    /// Most quarters of a bound name for each file held, in a directory that is shown from the image, if that is limited.
+    quarters_max: Option<u64>,
     plan: Plan,
 }
 
@@ -131,12 +138,12 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     /// A place that shows the original so far: a directory that is known completely is shown from the image, of others
     /// what is known within them.
     fn original(&mut self, directory: Nid, path: &Path, depth: usize) -> Result<(), Corrupt> {
-        if self.live.contains(&directory) || depth > DEPTH_MAX {
+        if self.live.contains(&directory) || self.staleness.is_altered(directory) || depth > DEPTH_MAX {
             return Ok(());
         }
         if self.is_shown(directory, depth)? {
             let before = self.plan.mark();
-            self.plan.pieces.push(Piece { path: path.to_owned(), from: From::Image(directory) });
+            self.plan.pieces.push(Piece { path: path.to_owned(), origin: Origin::Image(directory) });
             // Nothing is held, so there is nothing to gain: the original as it is.
             if self.image_directory(directory, path, depth)? == Holds::OriginalsOnly {
                 self.plan.back_to(before);
@@ -221,14 +228,27 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         // Until it is known, so that a directory within itself comes to an end.
         self.shown.insert(directory, false);
         let is_complete = self.image.coverage(directory)? == Coverage::Complete;
-        let shown = is_complete && depth <= DEPTH_MAX && self.is_worth_it(directory, depth)?;
+        let shown = is_complete
+            && self.holds(directory)?
+            && depth <= DEPTH_MAX
+            && self.is_worth_it(directory, depth)?;
         self.shown.insert(directory, shown);
         Ok(shown)
     }
 
+    /// Tells whether a directory still has the names that it had, and its links their targets: no link can be bound.
+    fn holds(&self, directory: Nid) -> Result<bool, Corrupt> {
+        if self.staleness.is_nothing() {
+            return Ok(true);
+        }
+        let altered =
+            |(_, nid, kind): &(Vec<u8>, Nid, Kind)| *kind == Kind::Symlink && self.staleness.is_altered(*nid);
+        Ok(!self.staleness.is_renewed(directory) && !self.names(directory)?.iter().any(altered))
+    }
+
     /// Tells whether the names of a directory that would be bound are not too many for the files that it holds.
     fn is_worth_it(&mut self, directory: Nid, depth: usize) -> Result<bool, Corrupt> {
-        let Some(quarters) = self.quarters else { return Ok(true) };
+        let Some(quarters) = self.quarters_max else { return Ok(true) };
         let (mut held, mut bound) = (0_u64, 0_u64);
         for (_, nid, kind) in self.names(directory)? {
             match kind {
@@ -245,6 +265,9 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
 
     /// The source of a file's content.
     fn source(&self, file: Nid) -> Result<Source, Corrupt> {
+        if self.staleness.is_altered(file) {
+            return Ok(Source::Original);
+        }
         let content = self.image.content(file)?;
         Ok(match content {
             Content::Held(content) => Source::Copied(content.len() as u64),
@@ -272,7 +295,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     fn bind(&mut self, path: PathBuf) -> bool {
         let there = self.beyond == Beyond::Originals;
         if there {
-            self.plan.pieces.push(Piece { path, from: From::Original });
+            self.plan.pieces.push(Piece { path, origin: Origin::Original });
         }
         there
     }
@@ -313,7 +336,7 @@ enum Holds {
 
 /// Quarters of a bound name that a directory may have for each file that it holds. Each is tried in this order while there are
 /// too many bound names. With the last one no name is bound: a directory is shown from the image with all below it, or not at all.
-const QUARTERS_BOUND: [u64; 8] = [256, 64, 16, 8, 4, 2, 1, 0];
+const QUARTERS_MAX: [u64; 8] = [256, 64, 16, 8, 4, 2, 1, 0];
 
 /// Deeper directories have no path that could be opened; a forged image cannot make this recurse further.
 const DEPTH_MAX: usize = 2048;

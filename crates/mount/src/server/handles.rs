@@ -35,8 +35,21 @@ pub(crate) struct Handle {
     file: Mutex<Option<Arc<OwnedFd>>>,
     pub(crate) flags: OFlags,
     unique: u64,
-    /// True when the descriptor appends now. Locked while something is written by it, or a directory is listed by it.
-    pub(crate) appends: Mutex<bool>,
+    /// Held by the one operation that uses the descriptor's position.
+    pub(crate) position: Mutex<Positioned>,
+}
+
+/// The descriptor as it is between operations.
+#[derive(Debug)]
+pub(crate) struct Positioned {
+    /// True when it appends.
+    pub(crate) appends: bool,
+}
+
+impl Positioned {
+    fn of(flags: OFlags) -> Self {
+        Self { appends: flags.contains(OFlags::APPEND) }
+    }
 }
 
 /// All that is open.
@@ -94,7 +107,7 @@ impl Handles {
                 file: Mutex::new(file.map(Arc::new)),
                 flags,
                 unique: unique.0,
-                appends: Mutex::new(flags.contains(OFlags::APPEND)),
+                position: Mutex::new(Positioned::of(flags)),
             },
         );
         Ok(handle)
@@ -177,7 +190,7 @@ impl Handles {
                 file: Mutex::new(file.map(Arc::new)),
                 flags,
                 unique: word(UNIQUE),
-                appends: Mutex::new(now.unwrap_or(flags).contains(OFlags::APPEND)),
+                position: Mutex::new(Positioned::of(now.unwrap_or(flags))),
             },
         );
     }

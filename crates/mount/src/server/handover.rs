@@ -106,7 +106,7 @@ impl HandoverMemory {
         self.fact(fact).load(Ordering::Acquire) != 0
     }
 
-    /// The log of lessons; one that keeps nothing where no rank asked for them.
+    /// The log of lessons. It is kept only if the rank that started this node's server asked for lessons.
     pub(crate) fn lessons(&self) -> Lessons {
         match self.is_settled(Fact::Learning) {
             true => Lessons::attach(Arc::clone(&self.lessons)),

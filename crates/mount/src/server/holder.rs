@@ -165,6 +165,10 @@ impl Holder {
             self.part();
             let ready = self.wait(server);
             self.is_full = false;
+            // A short command may be over before its rank's last word was heard.
+            for number in ready.connections {
+                self.hear_rank(number);
+            }
             if ready.ended {
                 return Over::Ended;
             }
@@ -175,9 +179,6 @@ impl Holder {
                 && let Err(unavailable) = self.open_door()
             {
                 return Over::Failed(unavailable);
-            }
-            for number in ready.connections {
-                self.hear_rank(number);
             }
             if ready.door {
                 self.admit();
@@ -334,8 +335,9 @@ impl Holder {
 
     /// The mount is gone.
     fn finish(&self) {
-        self.holding.write_statistics();
+        self.holding.write_reports();
         self.holding.handover.settle(Fact::Finished);
+        self.holding.ranks.iter().for_each(|rank| rank.errands.run());
     }
 
     /// The namespace could not be made: the ranks that wait were told.

@@ -19,6 +19,7 @@ use crate::fuse::device::Device;
 use crate::memory::{Memory, Shared};
 use crate::message::FromServer;
 use crate::namespace::Namespaces;
+use crate::staleness::Staleness;
 use crate::stats::{ImageStats, replace_file};
 
 /// The things that survive a server, and a holder.
@@ -29,6 +30,8 @@ pub(crate) struct Holding {
     pub(crate) memory: Arc<Memory>,
     /// The owner of the image's file.
     pub(crate) owner: Uid,
+    /// The differences of the originals from the image at the start.
+    pub(crate) staleness: Arc<Staleness>,
     pub(crate) device: Arc<Device>,
     /// Readable when the mount is gone.
     pub(crate) ended: Arc<OwnedFd>,
@@ -121,8 +124,8 @@ impl Holding {
         self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
     }
 
-    /// Writes the statistics for each rank that asked for them.
-    pub(crate) fn write_statistics(&self) {
+    /// Writes the statistics and the lessons for each rank that asked for them.
+    pub(crate) fn write_reports(&self) {
         self.write_files(&self.ranks.iter().collect::<Vec<_>>());
     }
 

@@ -1,7 +1,8 @@
 //! Questions of a run that reached the originals, from which a better image is packed (`run --learn`).
 //!
-//! Each new thing is written down once, in memory that the next server goes on with; the holder makes the file of it at
-//! the end. If no rank asked for it, nothing is kept.
+//! Each new thing is written down once, in memory that the next server goes on with. The holder writes the file when the rank's
+//! command ends, and again when the mount is gone. Lessons are kept only if the rank that started
+//! this node's server asked for them.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use super::originals::place_of;
 use crate::fuse::request::Lock;
 use crate::lock;
-use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 use crate::sys::process::adopt;
 use crate::sys::table::{name_of, named_by};
+use quell_fuse::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 
 /// `F_UNLCK`, and the other kinds, as FUSE carries them.
 pub(crate) const UNLOCK: u32 = libc::F_UNLCK as u32;

@@ -21,7 +21,8 @@ use super::acl;
 use super::lessons::{Event, Lessons};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
-use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+pub(crate) use crate::fuse::abi::{BLOCK_SIZE, attr_of, device_number};
+use crate::fuse::abi::{Totals, encode_statfs};
 use crate::fuse::listing::{ListedName, Pushed};
 use crate::lock;
 
@@ -310,34 +311,4 @@ const LISTING_BUFFER: usize = 32 << 10;
 /// `d_type` of a listed name. Source: readdir(3).
 fn directory_type(kind: rustix::fs::FileType) -> u32 {
     kind.as_raw_mode() >> 12
-}
-
-/// The attributes of an original, for the kernel.
-pub(crate) fn attr_of(stat: &Stat) -> Attr {
-    let time = |seconds: i64, nanoseconds: u64| Time {
-        seconds,
-        nanoseconds: u32::try_from(nanoseconds).unwrap_or_default(),
-    };
-    Attr {
-        inode: stat.st_ino,
-        size: stat.st_size.cast_unsigned(),
-        blocks: stat.st_blocks.cast_unsigned(),
-        atime: time(stat.st_atime, stat.st_atime_nsec),
-        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
-        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
-        mode: stat.st_mode,
-        nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        rdev: device_number(rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)),
-        block_size: u32::try_from(stat.st_blksize).unwrap_or(BLOCK_SIZE),
-    }
-}
-
-/// The block size that we suggest when the original does not say.
-pub(crate) const BLOCK_SIZE: u32 = 4096;
-
-/// A device number as the kernel's `new_encode_dev` packs it, which is what FUSE carries.
-pub(crate) fn device_number(major: u32, minor: u32) -> u32 {
-    minor & 0xff | major << 8 | (minor & !0xff) << 12
 }

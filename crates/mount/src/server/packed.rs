@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use quell_image::{
-    Attributes, Beyond, Corrupt, Coverage, FileContent as Content, FilePart as Part, Image, Nid,
-    NodeUse as Use,
+    Attributes, Beyond, Corrupt, Coverage, FileContent as Content, FileKind as Kind, FilePart as Part, Image,
+    Lookup, Nid, NodeUse as Use,
 };
 use rustix::fs::{StatVfs, StatVfsMountFlags};
 use rustix::io::Errno;
@@ -18,6 +18,7 @@ use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
 use crate::fuse::request::Read;
 use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
+use crate::staleness::{Staleness, is_compared};
 
 /// An image, and the user to whom it is shown.
 #[derive(Debug)]
@@ -36,11 +37,18 @@ pub(crate) struct Packed {
     pub(crate) viewer: Viewer,
     /// The user packed the image, and so could read everything that it holds.
     pub(crate) by_viewer: bool,
+    /// The differences of the originals from the image at the start.
+    staleness: Arc<Staleness>,
 }
 
 impl Packed {
-    /// An image whose file belongs to `owner`, as this process' user sees it.
-    pub(crate) fn new(image: Arc<Image<Shared>>, memory: Arc<Memory>, owner: Uid) -> Self {
+    /// An image whose file belongs to `owner`, as this process' user sees it, where it still holds.
+    pub(crate) fn new(
+        image: Arc<Image<Shared>>,
+        memory: Arc<Memory>,
+        owner: Uid,
+        staleness: Arc<Staleness>,
+    ) -> Self {
         let first = image.index().roots().next().map_or(0, |root| device_of(&image, root.nid));
         Self {
             root: image.root(),
@@ -52,7 +60,46 @@ impl Packed {
             by_viewer: owner == rustix::process::geteuid(),
             image,
             memory,
+            staleness,
         }
+    }
+
+    /// The attributes of a node: those that were packed, or of a directory those that it had at the start.
+    pub(crate) fn attributes(&self, nid: Nid) -> Result<Attributes, Errno> {
+        match self.staleness.renewed.get(&nid) {
+            Some(renewed) => Ok(*renewed),
+            None => self.image.attributes(nid).map_err(damaged),
+        }
+    }
+
+    /// Looks a name up, in a directory of which names may have come and gone before the start too.
+    pub(crate) fn lookup(&self, directory: Nid, name: &[u8]) -> Result<Lookup, Errno> {
+        let found = self.image.lookup(directory, name).map_err(damaged)?;
+        let holds = match found {
+            Lookup::Found(nid) => self.is_known(directory, nid)?,
+            Lookup::Absent if self.staleness.is_renewed(directory) => {
+                self.staleness.is_absent(&self.image, directory, name)
+            }
+            Lookup::Absent | Lookup::Unknown => true,
+        };
+        Ok(if holds { found } else { Lookup::Unknown })
+    }
+
+    /// Tells whether the image answers for a node in `directory`. It does not for a file that the recording only saw listed
+    /// and that may have changed: no check compares that, and its content has to come from the original anyway.
+    pub(crate) fn is_known(&self, directory: Nid, nid: Nid) -> Result<bool, Errno> {
+        if self.is_altered(nid) {
+            return Ok(false);
+        }
+        let packed = self.image.attributes(nid).map_err(damaged)?;
+        let is_listed_file = packed.kind == Kind::Regular && self.staleness.looks_up_listed;
+        let uncertain = self.staleness.is_renewed(directory) || is_listed_file;
+        Ok(self.beyond == Beyond::Nothing || !uncertain || is_compared(&self.image, nid, &packed))
+    }
+
+    /// Tells whether the original answered for a node from the start.
+    pub(crate) fn is_altered(&self, nid: Nid) -> bool {
+        self.staleness.is_altered(nid)
     }
 
     /// The device that a node was packed from, by the image's number; 0 for a damaged node.
@@ -88,7 +135,8 @@ impl Packed {
     /// Tells whether the image can list the directory.
     pub(crate) fn is_listed(&self, nid: Nid) -> Result<bool, Errno> {
         let coverage = self.image.coverage(nid).map_err(damaged)?;
-        Ok(coverage == Coverage::Complete || self.beyond == Beyond::Nothing)
+        let complete = coverage == Coverage::Complete && !self.staleness.is_renewed(nid);
+        Ok(complete || self.beyond == Beyond::Nothing)
     }
 
     /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
@@ -134,7 +182,8 @@ impl Packed {
 
     /// The same as it was packed.
     pub(crate) fn has_xattrs(&self, nid: Nid) -> bool {
-        self.beyond == Beyond::Nothing || self.image.usage(nid) == Ok(Use::Touched)
+        let touched = self.image.usage(nid) == Ok(Use::Touched) && !self.staleness.is_renewed(nid);
+        touched || self.beyond == Beyond::Nothing
     }
 
     /// The names of all extended attributes that the image has of `nid`, each with a zero byte behind it.

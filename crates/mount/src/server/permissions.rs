@@ -18,7 +18,7 @@ use super::acl;
 use crate::fuse::abi::Attr;
 use crate::fuse::request::Caller;
 use crate::namespace::Privilege;
-use crate::sys::credentials::Identity;
+use quell_fuse::credentials::Identity;
 
 /// The user of the server, with privileges.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@ use rustix::net::sockopt;
 use rustix::process::{Pid, PidfdFlags};
 
 use super::roll::RankRecord;
+use crate::errands::Errands;
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::stats::Membership;
 
@@ -28,6 +29,7 @@ pub(crate) struct Rank {
     pub(crate) seconds_to_exec: f64,
     /// Of its process.
     pub(crate) umask: Mode,
+    pub(crate) errands: Errands,
 }
 
 /// A message of a rank.
@@ -60,6 +62,7 @@ impl Rank {
             learned: None,
             seconds_to_exec: 0.0,
             umask: Mode::empty(),
+            errands: Errands::default(),
         }
     }
 
@@ -77,8 +80,9 @@ impl Rank {
                 Heard::Join
             }
             Some(Ok(Some((FromRank::Report, _)))) => Heard::Report,
-            Some(Ok(Some((FromRank::Started { seconds_to_exec }, _)))) => {
+            Some(Ok(Some((FromRank::Started { seconds_to_exec, errands }, _)))) => {
                 self.seconds_to_exec = seconds_to_exec;
+                self.errands = errands;
                 self.connection = None;
                 Heard::Started
             }
@@ -134,6 +138,7 @@ impl Rank {
             learned: record.learned.map(|path| std::ffi::OsString::from_vec(path).into()),
             seconds_to_exec: record.seconds_to_exec,
             umask: Mode::from_raw_mode(record.umask),
+            errands: Errands::default(),
         }
     }
 }

@@ -150,7 +150,7 @@ impl Server {
                 self.live.interrupt(unique);
             }
             Operation::Destroy => reply.done(),
-            Operation::Other => reply.error(Errno::NOSYS),
+            Operation::Access { .. } | Operation::Other => reply.error(Errno::NOSYS),
             _ => match attempt.before() {
                 Before::Complete(outcome) => self.answer_completed(request, node, attempt, outcome, reply),
                 _ => self.live.change(request, node, attempt, reply),

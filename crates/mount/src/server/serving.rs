@@ -46,7 +46,7 @@ impl Server {
     pub(crate) fn new(holding: &Holding, notifier: Notifier, death: Option<Death>) -> Self {
         let handover = holding.handover.clone();
         let (image, memory) = (Arc::clone(&holding.image), Arc::clone(&holding.memory));
-        let packed = Arc::new(Packed::new(image, memory, holding.owner));
+        let packed = Arc::new(Packed::new(image, memory, holding.owner, Arc::clone(&holding.staleness)));
         let counters = Arc::new(Counters::attach(&handover.counters));
         let device = Arc::clone(&holding.device);
         let bindings =

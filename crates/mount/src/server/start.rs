@@ -57,6 +57,8 @@ pub(crate) struct Start {
     pub(crate) budget: Budget,
     /// True if questions to the originals are written down.
     pub(crate) learning: bool,
+    /// The reason for which no rank may come in.
+    pub(crate) refusal: Option<Unavailable>,
 }
 
 /// Starts the server's processes; returns when they are detached, with the image. It lets ranks in at the meeting place when
@@ -96,7 +98,10 @@ fn run_middle(start: Start, alone: &SingleThreaded, starter: Pid) -> ! {
 fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let starter = Watch::of(starter);
     detach(&start, starter.as_ref());
-    let Start { listener, image, layout, mode, budget, learning } = start;
+    let Start { listener, image, layout, mode, budget, learning, refusal } = start;
+    if let Some(refusal) = refusal {
+        return turn_away(&listener, &refusal);
+    }
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     let ready = FromServer::Ready { own_root };
     let prepared = match mode {
@@ -113,6 +118,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 image: Arc::new(image.image),
                 memory: image.memory,
                 owner: image.owner,
+                staleness: image.staleness,
                 device: Arc::new(Device::new(device)),
                 ended: Arc::new(ended),
                 door: Door::Building { listener, builder },

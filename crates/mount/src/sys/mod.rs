@@ -5,9 +5,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod bus;
-pub(crate) mod credentials;
-pub(crate) mod descriptors;
-pub(crate) mod locks;
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;

@@ -6,7 +6,8 @@ use std::ptr::null;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use rustix::thread::UnshareFlags;
+
+pub(crate) use quell_fuse::{unshare_namespaces, unshare_umask};
 
 /// The two sides of a fork.
 #[derive(Debug)]
@@ -124,22 +125,6 @@ pub(crate) fn exit_now(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// unshare(2) for a new mount namespace, and a new user namespace if `flags` says so.
-pub(crate) fn unshare_namespaces(flags: UnshareFlags) -> Result<(), Errno> {
-    debug_assert!(
-        (UnshareFlags::NEWNS | UnshareFlags::NEWUSER).contains(flags),
-        "descriptor tables stay shared"
-    );
-    // SAFETY: the flags never contain CLONE_FILES, the one that is dangerous.
-    unsafe { rustix::thread::unshare_unsafe(flags) }
-}
-
-/// unshare(2) for working directory, root and umask: the calling thread has its own from then on.
-pub(crate) fn unshare_umask() -> Result<(), Errno> {
-    // SAFETY: the flags do not contain CLONE_FILES, the one that is dangerous.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
-}
-
 /// Gives the calling thread a table of descriptors of its own, with those in `kept` alone; all other threads, and other
 /// processes of the same table, keep theirs.
 ///
@@ -152,7 +137,7 @@ pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
         unsafe { libc::syscall(libc::SYS_close_range, beyond, RawFd::MAX, libc::CLOSE_RANGE_UNSHARE) };
     if outcome != 0 {
         // SAFETY: the numbers in `kept` mean the same as before; the caller gave up all others in this thread.
-        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?;
     }
     close_all_but(kept);
     Ok(())
@@ -231,6 +216,15 @@ pub(crate) fn reset_signals(ignored: &[libc::c_int]) {
     let _cannot_fail = unsafe { libc::sigemptyset(none.as_mut_ptr()) };
     // SAFETY: the set was initialised above, and no old set is asked for.
     let _cannot_fail = unsafe { libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
+}
+
+/// Lets this process wait for disks behind all others. Source: ioprio_set(2).
+pub(crate) fn idle_io() {
+    const IOPRIO_WHO_PROCESS: libc::c_long = 1;
+    /// IOPRIO_CLASS_IDLE, shifted as IOPRIO_PRIO_VALUE does.
+    const IDLE: libc::c_long = 3 << 13;
+    // SAFETY: the call takes three numbers; 0 is the calling process.
+    let _stays_as_it_is = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, NO, IDLE) };
 }
 
 /// execve(2) with this process' environment; returns only when it failed.

@@ -57,7 +57,7 @@ pub(crate) fn without_its_directories() {
             LIST.replace("find . -type f", "find lib -type f")
         );
         let nothing_there = format!("rm -rf {0}/results/* {0}/uncovered/*", scene.root().display());
-        succeeded(&scene.plain(&["sh", "-c", &nothing_there]).output().unwrap());
+        scene.prints(&["sh", "-c", &nothing_there]);
         // Sizes and times of the two directories are those of packing: compared is everything else.
         let unlisted = |text: String| {
             let lines = text
@@ -65,7 +65,7 @@ pub(crate) fn without_its_directories() {
                 .filter(|line| !line.starts_with("./results") && !line.starts_with("./uncovered"));
             lines.map(str::to_owned).collect::<Vec<_>>()
         };
-        let plain = unlisted(succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap()));
+        let plain = unlisted(scene.prints(&["sh", "-c", &list]));
         take_away(&scene);
         let (mounted, listed) = scene.script_with_stats(&list);
         assert_eq!(unlisted(mounted), plain);
@@ -183,5 +183,5 @@ pub(crate) fn working_directory() {
     let (tool, image) = (std::env::current_exe().unwrap(), scene.image());
     let words =
         ["sh", "-c", &leave, "sh", tool.to_str().unwrap(), "tool", "run", image.to_str().unwrap(), "pwd"];
-    assert_eq!(succeeded(&scene.plain(&words).output().unwrap()), "/usr\n");
+    assert_eq!(scene.prints(&words), "/usr\n");
 }

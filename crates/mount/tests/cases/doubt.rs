@@ -2,9 +2,9 @@
 //! program is told is what was done. strace(1) stops the server there.
 
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
-use crate::scene::{Scene, USERS, User, first_line, kill, wait_until};
+use crate::scene::{Scene, USERS, User, kill, next_line, wait_until};
 
 /// The moment at which the server is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,19 +15,14 @@ enum Killed {
 
 /// One change in doubt.
 struct Doubt {
-    /// The server's system call, and which one of those that name `path`.
-    call: &'static str,
-    number: u32,
-    path: &'static str,
-    killed: Killed,
+    /// The server's system call, which one of those that name the path after it, and when the server is killed.
+    at: (&'static str, u32, &'static str, Killed),
     /// Python; `lib` is a directory below the root that is live.
     action: &'static str,
     /// A script of a plain process of the same user in that directory, carried out before the server is killed.
     meanwhile: &'static str,
-    /// The output of the program.
-    printed: &'static str,
-    /// A script that looks at the directory, and its output.
-    look: (&'static str, &'static str),
+    /// The output of the program; a script that looks at the directory, and its output.
+    leads_to: (&'static str, &'static str, &'static str),
 }
 
 const AROUND: &str = "
@@ -49,104 +44,64 @@ print(ACTION)
 
 const DOUBTS: [Doubt; 10] = [
     Doubt {
-        call: "write",
-        number: 1,
-        path: "log",
-        killed: Killed::Before,
+        at: ("write", 1, "log", Killed::Before),
         action: "os.write(log, b'line\\n')",
         meanwhile: "echo line >>log",
-        printed: "5",
-        look: ("grep -c line log", "2"),
+        leads_to: ("5", "grep -c line log", "2"),
     },
     Doubt {
-        call: "write",
-        number: 1,
-        path: "log",
-        killed: Killed::After,
+        at: ("write", 1, "log", Killed::After),
         action: "os.write(log, b'line\\n')",
         meanwhile: "echo line >>log",
-        printed: "5",
-        look: ("grep -c line log", "2"),
+        leads_to: ("5", "grep -c line log", "2"),
     },
     Doubt {
-        call: "openat",
-        number: 2,
-        path: "lock",
-        killed: Killed::Before,
+        at: ("openat", 2, "lock", Killed::Before),
         action: "type(says(os.open, 'lock', os.O_CREAT | os.O_EXCL)).__name__",
         meanwhile: ": >lock",
-        printed: "str",
-        look: ("ls lock", "lock"),
+        leads_to: ("str", "ls lock", "lock"),
     },
     Doubt {
-        call: "openat",
-        number: 2,
-        path: "lock",
-        killed: Killed::After,
+        at: ("openat", 2, "lock", Killed::After),
         action: "type(says(os.open, 'lock', os.O_CREAT | os.O_EXCL, 0)).__name__",
         meanwhile: "ls lock >seen",
-        printed: "int",
-        look: ("cat seen; stat -c %a lock", "lock\n0"),
+        leads_to: ("int", "cat seen; stat -c %a lock", "lock\n0"),
     },
     Doubt {
-        call: "mkdirat",
-        number: 1,
-        path: "",
-        killed: Killed::After,
+        at: ("mkdirat", 1, "", Killed::After),
         action: "says(os.mkdir, 'made')",
         meanwhile: ":",
-        printed: "0",
-        look: ("ls -d made", "made"),
+        leads_to: ("0", "ls -d made", "made"),
     },
     Doubt {
-        call: "unlinkat",
-        number: 1,
-        path: "",
-        killed: Killed::After,
+        at: ("unlinkat", 1, "", Killed::After),
         action: "says(os.unlink, 'victim')",
         meanwhile: "echo other >victim",
-        printed: "0",
-        look: ("cat victim", "other"),
+        leads_to: ("0", "cat victim", "other"),
     },
     Doubt {
-        call: "renameat",
-        number: 1,
-        path: "",
-        killed: Killed::Before,
+        at: ("renameat", 1, "", Killed::Before),
         action: "says(os.rename, 'job', 'a')",
         meanwhile: "mv job theirs",
-        printed: "No such file or directory",
-        look: ("cat theirs a", "job\na"),
+        leads_to: ("No such file or directory", "cat theirs a", "job\na"),
     },
     Doubt {
-        call: "renameat",
-        number: 1,
-        path: "",
-        killed: Killed::After,
+        at: ("renameat", 1, "", Killed::After),
         action: "says(os.rename, 'job', 'a')",
         meanwhile: "echo other >job",
-        printed: "0",
-        look: ("cat job a", "other\njob"),
+        leads_to: ("0", "cat job a", "other\njob"),
     },
     Doubt {
-        call: "renameat2",
-        number: 1,
-        path: "",
-        killed: Killed::After,
+        at: ("renameat2", 1, "", Killed::After),
         action: "libc.renameat2(-100, b'a', -100, b'b', 2)",
         meanwhile: ":",
-        printed: "0",
-        look: ("cat a b", "b\na"),
+        leads_to: ("0", "cat a b", "b\na"),
     },
     Doubt {
-        call: "renameat2",
-        number: 1,
-        path: "",
-        killed: Killed::Before,
+        at: ("renameat2", 1, "", Killed::Before),
         action: "libc.renameat2(-100, b'a', -100, b'b', 2)",
         meanwhile: ":",
-        printed: "0",
-        look: ("cat a b", "b\na"),
+        leads_to: ("0", "cat a b", "b\na"),
     },
 ];
 
@@ -158,15 +113,10 @@ pub(crate) fn killed_in_the_middle_of_a_call() {
 
 fn is_resolved(user: User, doubt: &Doubt) {
     let scene = Scene::new(user);
-    let (root, lib) = (scene.root(), scene.root().join("lib"));
+    let lib = scene.root().join("lib");
     let program = AROUND.replace("ACTION", doubt.action);
-    let mut child = scene
-        .run(&[], &["python3", "-c", &program, root.to_str().unwrap()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    assert_eq!(first_line(&mut child), "ready");
+    let mut child = scene.start_python(&program);
+    assert_eq!(next_line(&mut child), "ready");
     let server = scene.servers()[0];
     let mut strace = stop_at(server, doubt, &scene);
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -181,28 +131,21 @@ fn is_resolved(user: User, doubt: &Doubt) {
     // Its threads may end now.
     strace.kill().unwrap();
     strace.wait().unwrap();
-    assert_eq!(first_line(&mut child), doubt.printed, "{} {:?} {}", doubt.call, doubt.killed, doubt.action);
-    assert_eq!(script(doubt.look.0), doubt.look.1, "{} {:?} {}", doubt.call, doubt.killed, doubt.action);
+    let (printed, look, seen) = doubt.leads_to;
+    assert_eq!(next_line(&mut child), printed, "{:?} {}", doubt.at, doubt.action);
+    assert_eq!(script(look), seen, "{:?} {}", doubt.at, doubt.action);
     assert!(child.wait().unwrap().success());
 }
 
 /// Has the server stop where it is to be killed.
 fn stop_at(server: i32, doubt: &Doubt, scene: &Scene) -> Child {
-    let when = if doubt.killed == Killed::Before { "delay_enter" } else { "delay_exit" };
-    let inject = format!("inject={}:{when}=100s:when={}", doubt.call, doubt.number);
+    let (call, number, path, killed) = doubt.at;
+    let when = if killed == Killed::Before { "delay_enter" } else { "delay_exit" };
+    let (inject, trace) = (format!("inject={call}:{when}=100s:when={number}"), format!("trace={call}"));
     let mut strace = Command::new("strace");
-    strace.args([
-        "-f",
-        "-qq",
-        "-p",
-        &server.to_string(),
-        "-e",
-        &inject,
-        "-e",
-        &format!("trace={}", doubt.call),
-    ]);
-    if !doubt.path.is_empty() {
-        strace.args(["-P", doubt.path, "-P"]).arg(scene.root().join("lib").join(doubt.path));
+    strace.args(["-f", "-qq", "-p", &server.to_string(), "-e", &inject, "-e", &trace]);
+    if !path.is_empty() {
+        strace.args(["-P", path, "-P"]).arg(scene.root().join("lib").join(path));
     }
     let strace = strace.arg("-o").arg(scene.path("strace")).spawn().unwrap();
     wait_until("strace has all threads", || tasks(server, |status| !status.contains("TracerPid:\t0\n")));

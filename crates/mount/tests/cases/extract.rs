@@ -20,12 +20,7 @@ pub(crate) fn extracted_tree_is_equal() {
         for compressed in [false, true] {
             let scene = Scene::unpacked(user);
             scene.pack(&Packing { compressed, ..Packing::of(&scene.root()) });
-            let list = format!("cd {} && {LIST}", scene.root().display());
-            let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-            let file = scene.path("stats.json");
-            let options = ["--mode", "extract", "--stats", file.to_str().unwrap()];
-            assert_eq!(succeeded(&scene.run(&options, &["sh", "-c", &list]).output().unwrap()), plain);
-            let stats = stats(&file);
+            let stats = scene.alike(&["--mode", "extract"], LIST);
             assert_eq!(
                 (stats["mode"].as_str(), stats["namespace"].as_str()),
                 (Some("extract"), Some("created"))
@@ -98,7 +93,7 @@ pub(crate) fn parts_are_made_whole() {
     for user in USERS {
         for compressed in [false, true] {
             let scene = Scene::unpacked(user);
-            let (root, many) = (scene.root(), scene.root().join("parts"));
+            let many = scene.root().join("parts");
             std::fs::create_dir(&many).unwrap();
             let files: Vec<PathBuf> = (0..40).map(|number| many.join(format!("lib{number}.so"))).collect();
             for (number, file) in files.iter().enumerate() {
@@ -109,20 +104,13 @@ pub(crate) fn parts_are_made_whole() {
             scene.give(&many);
             let parts = files.iter().map(|file| (file.clone(), vec![(0, 1), (5, 7), (20, 25)])).collect();
             scene.pack(&Packing { parts, compressed, ..Packing::of(&many) });
-            let list = format!("cd {}; {}", root.display(), LIST.replace("; stat -c %h lib/a.txt", ""));
-            let stats_of = || {
-                let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-                let file = scene.path("stats.json");
-                let options = ["--mode", "extract", "--stats", file.to_str().unwrap()];
-                let run = scene.run(&options, &["sh", "-c", &list]).output().unwrap();
-                assert_eq!(succeeded(&run), plain);
-                stats(&file)["extract"].clone()
-            };
-            assert_eq!(stats_of()["bound"], 0);
+            let list = LIST.replace("; stat -c %h lib/a.txt", "");
+            let bound = || scene.alike(&["--mode", "extract"], &list)["extract"]["bound"].clone();
+            assert_eq!(bound(), 0);
             // It has changed since it was packed: both of its names are the original.
             std::fs::write(&files[0], "changed").unwrap();
             std::fs::write(&files[1], "changed too").unwrap();
-            assert_eq!(stats_of()["bound"], 3);
+            assert_eq!(bound(), 3);
         }
     }
 }
@@ -140,12 +128,7 @@ pub(crate) fn many_unread() {
         scene.give(&many);
         let held = (0..300).map(|number| many.join(format!("entry-{number}")));
         scene.pack(&Packing { not_held: unread.into_iter().chain(held).collect(), ..Packing::of(&root) });
-        let list = format!("cd {} && {LIST}", root.display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-        let file = scene.path("stats.json");
-        let options = ["--mode", "extract", "--stats", file.to_str().unwrap()];
-        assert_eq!(succeeded(&scene.run(&options, &["sh", "-c", &list]).output().unwrap()), plain);
-        assert!(stats(&file)["extract"]["bound"].as_u64() < Some(10));
+        assert!(scene.alike(&["--mode", "extract"], LIST)["extract"]["bound"].as_u64() < Some(10));
         let kinds = format!(
             "cd {}; for name in lib lib/many lib/many/known; do stat -f -c %T $name; done; echo new > lib/many/new",
             root.display()
@@ -172,10 +155,7 @@ pub(crate) fn nested_pieces() {
             });
             std::fs::write(root.join(passed[0]).join("unknown"), "unknown\n").unwrap();
             scene.give(&root.join(passed[0]).join("unknown"));
-            let list = format!("cd {} && {LIST}", root.display());
-            let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-            let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
-            assert_eq!(succeeded(&extracted), plain, "{passed:?}");
+            scene.alike(&["--mode", "extract"], LIST);
         }
     }
 }
@@ -247,6 +227,30 @@ pub(crate) fn limits() {
         "{message}"
     );
     scene.wait_for_silence();
+    names_from_originals_are_limited();
+}
+
+/// Files that were not read and files that have changed count together.
+fn names_from_originals_are_limited() {
+    let scene = Scene::unpacked(User::Nobody);
+    let many = scene.root().join("many");
+    std::fs::create_dir(&many).unwrap();
+    let name = |number: usize| many.join(format!("file-{number}"));
+    let (unread, parts): (Vec<PathBuf>, Vec<PathBuf>) =
+        ((0..999).map(name).collect(), (999..1001).map(name).collect());
+    unread.iter().chain(&parts).for_each(|file| std::fs::write(file, vec![b'x'; 10_000]).unwrap());
+    scene.give(&many);
+    let held = parts.iter().map(|file| (file.clone(), vec![(0, 1)])).collect();
+    scene.pack(&Packing { not_held: unread, parts: held, ..Packing::of(&many) });
+    let run = || scene.run(&["--mode", "extract"], &["true"]).output().unwrap();
+    std::fs::write(&parts[0], "changed").unwrap();
+    succeeded(&run());
+    scene.wait_for_silence();
+    std::fs::write(&parts[1], "changed too").unwrap();
+    let (status, message) = failed(&run());
+    assert_eq!(status, 125);
+    assert!(message.contains("1001 names would come from the originals, at most 1000 may"), "{message}");
+    scene.wait_for_silence();
 }
 
 pub(crate) fn ranks_and_nested() {
@@ -265,7 +269,7 @@ pub(crate) fn ranks_and_nested() {
         let mut outer = run(&first, &format!("{namespace}; read line; true"));
         outer.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut outer = outer.spawn().unwrap();
-        let made = crate::scene::first_line(&mut outer);
+        let made = crate::scene::next_line(&mut outer);
         let nested = format!(
             "{namespace}; {} tool run --job 7 --mode extract --stats {} {} cat {}/lib/a.txt",
             tool(),
@@ -317,7 +321,7 @@ pub(crate) fn complete() {
     };
     let list =
         "find . -printf '%p|%y|%s|%T@|%l\\n' | grep -v '|d|' | sort; cat bin/nothing lib/big.bin | sha256sum";
-    let plain = succeeded(&scene.plain(&["sh", "-c", &format!("cd elsewhere && {list}")]).output().unwrap());
+    let plain = scene.prints(&["sh", "-c", &format!("cd elsewhere && {list}")]);
     assert_eq!(succeeded(&of(&root, &["--mode", "extract"], list)), plain);
     let ways = "test -f bin/plain || echo no file; stat -c %A bin/plain; test -r bin/plain && echo readable; \
                 cat bin/plain; cat lib/a-again.txt; bin/hello; chmod u+r bin/plain; echo x > bin/plain; \

@@ -12,10 +12,7 @@ pub(crate) const LIST: &str = "find . -printf '%p|%y|%#m|%n|%U|%G|%s|%T@|%C@|%i|
 pub(crate) fn tree_is_equal() {
     for user in USERS {
         let scene = Scene::new(user);
-        let list = format!("cd {} && {LIST}", scene.root().display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-        let (mounted, stats) = scene.script_with_stats(&list);
-        assert_eq!(mounted, plain);
+        let stats = scene.alike(&[], LIST);
         assert_eq!(stats["mode"], "mount");
         assert_eq!(stats["namespace"], "created");
         assert_eq!(original(&stats), 0, "{stats:#}");
@@ -73,10 +70,7 @@ pub(crate) fn original_is_read_where_the_image_has_nothing() {
         packing.live.push(root.join("results"));
         packing.not_held.push(root.join("bin/plain"));
         scene.pack(&packing);
-        let list = format!("cd {} && {LIST}", root.display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-        let (mounted, stats) = scene.script_with_stats(&list);
-        assert_eq!(mounted, plain);
+        let stats = scene.alike(&[], LIST);
         let paths: Vec<&str> = stats["original_paths"]
             .as_array()
             .unwrap()
@@ -188,7 +182,7 @@ pub(crate) fn lists_of_what_was_not_recorded() {
         const READ: &str =
             "cat listed; test -r listed && echo readable; cat secret 2>&1; test -r open && echo open; ls";
         let read = format!("cd {}; {READ}", foreign.display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &read]).output().unwrap());
+        let plain = scene.prints(&["sh", "-c", &read]);
         assert_eq!(scene.script(&read), plain);
         let ask =
             "import os; print(os.getxattr('listed', 'user.colour'), 'user.colour' in os.listxattr('listed'))";
@@ -211,10 +205,7 @@ pub(crate) fn several_roots() {
         let root = scene.root();
         let roots = ["bin", "lib/many", "lib/python", "uncovered"].map(|name| root.join(name));
         scene.pack(&Packing { roots: roots.to_vec(), ..Packing::default() });
-        let list = format!("cd {} && {LIST}", root.display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-        let (mounted, stats) = scene.script_with_stats(&list);
-        assert_eq!(mounted, plain);
+        let stats = scene.alike(&[], LIST);
         assert_eq!(original(&stats), 0, "{stats:#}");
         assert_eq!(scene.script("grep -c fuse.quell /proc/self/mounts"), "5\n");
     }
@@ -228,10 +219,8 @@ pub(crate) fn image_on_a_network_file_system() {
         let inner = scene.path("inner");
         std::fs::create_dir(&inner).unwrap();
         std::fs::write(inner.join("file"), vec![7; 9 << 20]).unwrap();
-        scene.give(&inner);
         let inner_image = root.join("inner.image");
-        Packing::of(&inner).write(&inner_image);
-        scene.give(&inner_image);
+        scene.pack_beside("inner", &inner_image);
         scene.pack(&Packing::of(&root));
         let tool = std::env::current_exe().unwrap();
         let file = scene.path("inner.json");
@@ -243,8 +232,7 @@ pub(crate) fn image_on_a_network_file_system() {
             inner.display()
         );
         let sum = scene.script(&command);
-        let plain =
-            succeeded(&scene.plain(&["sha256sum", &format!("{}/file", inner.display())]).output().unwrap());
+        let plain = scene.prints(&["sha256sum", &format!("{}/file", inner.display())]);
         assert_eq!(sum, plain);
         let stats = crate::scene::stats(&file);
         assert_eq!(stats["image"]["bytes_fetched"], stats["image"]["bytes"], "{stats:#}");
@@ -260,7 +248,7 @@ pub(crate) fn check_names_changes() {
         std::fs::write(scene.root().join("empty/new"), "new\n").unwrap();
         std::fs::remove_file(scene.root().join("bin/plain")).unwrap();
         let image = quell_mount::view(&scene.image()).unwrap();
-        let changes = quell_mount::check::check(&image, 8).unwrap().changes;
+        let changes = quell_mount::check::check(&image, &scene.image(), 8).unwrap().changes;
         let named: Vec<String> = changes
             .iter()
             .map(|change| {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::scene::{Scene, USERS, User, failed, first_line, kill, succeeded, wait_until};
+use crate::scene::{Scene, USERS, User, failed, kill, next_line, succeeded, wait_until};
 
 pub(crate) fn status_is_the_commands() {
     for user in USERS {
@@ -29,7 +29,7 @@ pub(crate) fn status_is_the_commands() {
         }
         // No process stays in between: the command's number is that of what was started.
         let mut child = scene.run(&[], &["sh", "-c", "echo $$"]).stdout(Stdio::piped()).spawn().unwrap();
-        assert_eq!(first_line(&mut child), child.id().to_string());
+        assert_eq!(next_line(&mut child), child.id().to_string());
         child.wait().unwrap();
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn nothing_is_left_after_sigkill() {
         let (mounts_before, shared_before) = (mounts(), shared());
         let script = format!("echo ready; cat {}/lib/fifo; true", scene.root().display());
         let mut child = scene.run(&[], &["sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
-        assert_eq!(first_line(&mut child), "ready");
+        assert_eq!(next_line(&mut child), "ready");
         assert_eq!(scene.servers().len(), 1);
         wait_until("cat waits", || !scene.named("cat").is_empty());
         scene.processes().into_iter().for_each(kill);
@@ -89,8 +89,8 @@ pub(crate) fn dead_server_does_not_hang() {
         .unwrap();
     scene.give(&scene.path("go"));
     let mut child = scene.run(&[], &["sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
-    assert_eq!(first_line(&mut child), "alpha");
-    assert_eq!(first_line(&mut child), "ready");
+    assert_eq!(next_line(&mut child), "alpha");
+    assert_eq!(next_line(&mut child), "ready");
     scene.kill_all_servers();
     std::fs::write(scene.path("go"), "now\n").unwrap();
     let output = succeeded(&child.wait_with_output().unwrap());
@@ -102,13 +102,10 @@ pub(crate) fn dead_server_does_not_hang() {
 pub(crate) fn no_process_for_a_while() {
     let scene = Scene::new(User::Nobody);
     let script = format!("cd {}; echo ready; read line; cat lib/a.txt", scene.root().display());
-    let mut child =
-        scene.run(&[], &["sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    assert_eq!(first_line(&mut child), "ready");
+    let mut child = scene.start(&[], &["sh", "-c", &script]);
+    assert_eq!(next_line(&mut child), "ready");
     let holder = scene.holders()[0].to_string();
-    let prlimit = |words: &[&str]| {
-        succeeded(&scene.plain(&[&["prlimit", "--pid", &holder], words].concat()).output().unwrap())
-    };
+    let prlimit = |words: &[&str]| scene.prints(&[&["prlimit", "--pid", &holder], words].concat());
     let most = prlimit(&["--nproc", "--noheadings", "--output", "HARD"]);
     prlimit(&["--nproc=1:"]);
     scene.servers().into_iter().for_each(kill);
@@ -128,7 +125,7 @@ pub(crate) fn server_holds_nothing() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        assert_eq!(first_line(&mut child), "ready");
+        assert_eq!(next_line(&mut child), "ready");
         let descriptors = |process: i32| -> Vec<(i32, String)> {
             let entries = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
             let number = |entry: &DirEntry| entry.file_name().to_str().unwrap().parse().unwrap();

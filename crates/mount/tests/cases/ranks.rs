@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
 
-use crate::scene::{NOBODY, Scene, USERS, User, first_line, stats, succeeded, wait_until};
+use crate::scene::{NOBODY, Scene, USERS, User, next_line, stats, succeeded, wait_until};
 use crate::support::Packing;
 
 fn spawn(scene: &Scene, options: &[&str], script: &str) -> Child {
@@ -19,7 +19,7 @@ pub(crate) fn joined_at_once() {
         let mut ranks: Vec<Child> =
             files.iter().map(|file| spawn(&scene, &["--stats", file.to_str().unwrap()], &stay)).collect();
         let namespaces: HashSet<String> =
-            ranks.iter_mut().map(|rank| first_line(rank) + " " + &first_line(rank)).collect();
+            ranks.iter_mut().map(|rank| next_line(rank) + " " + &next_line(rank)).collect();
         assert_eq!(namespaces.len(), 1, "{namespaces:?}");
         assert_eq!(scene.servers().len(), 1);
         for rank in &mut ranks {
@@ -42,7 +42,7 @@ pub(crate) fn jobs_are_apart() {
     let scene = Scene::new(User::Nobody);
     let namespace = |job: &str| {
         let mut child = spawn(&scene, &["--job", job], "readlink /proc/self/ns/mnt; exec sleep 60");
-        (first_line(&mut child), child)
+        (next_line(&mut child), child)
     };
     let (first, mut a) = namespace("1.0");
     let (second, mut b) = namespace("1.1");
@@ -77,13 +77,8 @@ print(read, own.raw.decode() if read > 0 else ctypes.get_errno())
 ";
     for user in USERS {
         let scene = Scene::new(user);
-        let mut owner = scene
-            .run(&[], &["python3", "-c", OWNER])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let line = first_line(&mut owner);
+        let mut owner = scene.start(&[], &["python3", "-c", OWNER]);
+        let line = next_line(&mut owner);
         let (pid, address) = line.split_once(' ').unwrap();
         let read = scene.run(&[], &["python3", "-c", READER, pid, address]).output().unwrap();
         assert_eq!(succeeded(&read), "19 from the other rank\n");
@@ -132,7 +127,7 @@ int main(int count, char **words) {
         image.display(),
         program.display()
     );
-    let printed = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    let printed = scene.prints(&["sh", "-c", &script]);
     let lines: HashSet<&str> = printed.lines().collect();
     assert!(lines.len() == 1 && printed.lines().count() == 2 && printed.contains("] a"), "{printed}");
 }
@@ -146,9 +141,7 @@ pub(crate) fn nested() {
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("file"), "other\n").unwrap();
         let other_image = scene.path("other.image");
-        Packing::of(&other).write(&other_image);
-        scene.give(&other);
-        scene.give(&other_image);
+        scene.pack_beside("other", &other_image);
         scene.pack(&Packing::of(&root));
         let tool = std::env::current_exe().unwrap();
         let inner = scene.path("inner.json");
@@ -194,7 +187,7 @@ pub(crate) fn death_of_the_first_rank() {
 pub(crate) fn stranger_at_the_meeting_place() {
     let scene = Scene::new(User::Nobody);
     let mut child = spawn(&scene, &["--job", "strange"], "echo ready; exec sleep 60");
-    assert_eq!(first_line(&mut child), "ready");
+    assert_eq!(next_line(&mut child), "ready");
     let holder = scene.holders()[0];
     let inodes: HashSet<String> = std::fs::read_dir(format!("/proc/{holder}/fd"))
         .unwrap()
@@ -229,11 +222,11 @@ pub(crate) fn stranger_at_the_meeting_place() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    assert_eq!(first_line(&mut squatter), "listening");
+    assert_eq!(next_line(&mut squatter), "listening");
     let mut ranks: Vec<Child> = (0..2)
         .map(|_| spawn(&scene, &["--job", "strange"], "readlink /proc/self/ns/mnt; exec sleep 60"))
         .collect();
-    let namespaces: HashSet<String> = ranks.iter_mut().map(first_line).collect();
+    let namespaces: HashSet<String> = ranks.iter_mut().map(next_line).collect();
     assert_eq!(namespaces.len(), 1);
     for rank in &mut ranks {
         rank.kill().unwrap();

@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 use serde_json::Value;
 
 use crate::hunter::{Hunter, Prey};
-use crate::scene::{Scene, USERS, User, failed, first_line, kill, signal, stats, succeeded, wait_until};
+use crate::scene::{Scene, USERS, User, failed, kill, next_line, send, stats, succeeded, wait_until};
 use crate::support::Packing;
 
 /// Steps that ask the server, repeated by a program: the kind of request, and Python that does step `i` in directory `lib`
@@ -129,7 +129,7 @@ fn spawn(scene: &Scene, options: &[&str], words: &[&str]) -> Child {
 /// Lets the program end, with the given prey killed meanwhile, up to `pause` microseconds after it was replaced.
 /// Returns how often that was.
 fn hunt(scene: &Scene, mut child: Child, prey: Prey, pause: u64) -> (Output, u32) {
-    assert_eq!(first_line(&mut child), "ready");
+    assert_eq!(next_line(&mut child), "ready");
     // Its output must not fill the pipe while it is waited for here.
     let output = std::thread::spawn(move || child.wait_with_output().unwrap());
     let mut hunter = Hunter::of(scene, || output.is_finished());
@@ -162,7 +162,7 @@ fn survives(user: User, kind: &str, step: &str) -> u32 {
     let file = scene.path("stats.json");
     let own = ["python3", "-B", "-c", &program, root.to_str().unwrap()];
     let twins = ["python3", "-B", "-c", &program, twin_root.to_str().unwrap()];
-    let plain = succeeded(&twin.plain(&twins).output().unwrap());
+    let plain = twin.prints(&twins);
     let child = spawn(&scene, &["--stats", file.to_str().unwrap()], &own);
     let (output, kills) = hunt(&scene, child, Prey::Server, 4000);
     let printed = succeeded(&output);
@@ -190,7 +190,7 @@ pub(crate) fn programs_survive_servers_and_holders() {
         let (scene, twin) = (Scene::new(user), Scene::unpacked(user));
         let (root, twin_root) = (scene.root(), twin.root());
         let words = |root| ["bash", "-c", SCRIPT, "programs", root];
-        let plain = succeeded(&twin.plain(&words(twin_root.to_str().unwrap())).output().unwrap());
+        let plain = twin.prints(&words(twin_root.to_str().unwrap()));
         let child = spawn(&scene, &[], &words(root.to_str().unwrap()));
         let (output, struck) = hunt(&scene, child, prey, 30_000);
         assert_eq!(format!("ready\n{}", succeeded(&output)), plain, "{prey:?}");
@@ -227,13 +227,8 @@ pub(crate) fn deadly_request_is_given_up() {
             file.display(),
             inner_image.display()
         );
-        let mut child = scene
-            .run(&["--job", "outer"], &["sh", "-c", &start])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert_eq!((first_line(&mut child), first_line(&mut child)), ("data".into(), "ready".into()));
+        let mut child = scene.start(&["--job", "outer"], &["sh", "-c", &start]);
+        assert_eq!((next_line(&mut child), next_line(&mut child)), ("data".into(), "ready".into()));
         let is_outer = |process: &i32| {
             let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
             line.windows(5).any(|word| word == b"outer")
@@ -241,7 +236,7 @@ pub(crate) fn deadly_request_is_given_up() {
         let inner = || scene.servers().into_iter().find(|process| !is_outer(process));
         let outer: Vec<i32> = scene.servers().into_iter().chain(scene.holders()).filter(is_outer).collect();
         assert_eq!(outer.len(), 2);
-        outer.iter().for_each(|process| signal(*process, Signal::STOP));
+        outer.iter().for_each(|process| send(*process, Signal::STOP));
         // A thread that is on its way to stop would still take a request.
         let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
             let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
@@ -263,12 +258,12 @@ pub(crate) fn deadly_request_is_given_up() {
             };
             wait_until(&format!("the server has the request again, {round}"), || waits(server));
             // Unlike one that dumps core, this signal ends threads that wait for an answer too.
-            signal(server, Signal::PROF);
+            send(server, Signal::PROF);
             wait_until("it is replaced", || inner().is_some_and(|next| next != server));
         }
-        assert_eq!(first_line(&mut child), "cat: deep/absent: Input/output error");
-        outer.iter().for_each(|process| signal(*process, Signal::CONT));
-        assert_eq!(first_line(&mut child), "data");
+        assert_eq!(next_line(&mut child), "cat: deep/absent: Input/output error");
+        outer.iter().for_each(|process| send(*process, Signal::CONT));
+        assert_eq!(next_line(&mut child), "data");
         assert!(child.wait().unwrap().success());
         let stats = stats(&file);
         assert_eq!((&stats["abandoned_requests"], &stats["takeovers"]), (&1.into(), &3.into()), "{stats:#}");
@@ -302,13 +297,8 @@ pub(crate) fn killed_at_the_end() {
         for round in 0..40 {
             let file = scene.path(&format!("stats-{round}.json"));
             let script = format!("cat {}/lib/a.txt; echo ready; read line; exit 0", scene.root().display());
-            let mut child = scene
-                .run(&["--stats", file.to_str().unwrap()], &["sh", "-c", &script])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            assert_eq!((first_line(&mut child), first_line(&mut child)), ("alpha".into(), "ready".into()));
+            let mut child = scene.start(&["--stats", file.to_str().unwrap()], &["sh", "-c", &script]);
+            assert_eq!((next_line(&mut child), next_line(&mut child)), ("alpha".into(), "ready".into()));
             let victims = if round % 2 == 0 { scene.servers() } else { scene.holders() };
             assert_eq!(victims.len(), 1);
             drop(child.stdin.take());
@@ -329,13 +319,11 @@ pub(crate) fn killed_while_the_image_arrives() {
     std::fs::create_dir(&inner).unwrap();
     let bytes: Vec<u8> = (0..40_000_000_u32).map(|byte| (byte / 4099 % 251) as u8).collect();
     std::fs::write(inner.join("file"), bytes).unwrap();
-    scene.give(&inner);
     let inner_image = root.join("inner.image");
-    Packing::of(&inner).write(&inner_image);
-    scene.give(&inner_image);
+    scene.pack_beside("inner", &inner_image);
     scene.pack(&Packing::of(&root));
     let tool = std::env::current_exe().unwrap();
-    let sum = |path: &str| succeeded(&scene.plain(&["sha256sum", path]).output().unwrap());
+    let sum = |path: &str| scene.prints(&["sha256sum", path]);
     let plain = sum(inner.join("file").to_str().unwrap());
     for round in 0..8 {
         let file = scene.path(&format!("inner-{round}.json"));
@@ -379,15 +367,9 @@ for round in range(3):
 ";
     for user in USERS {
         let scene = Scene::new(user);
-        let root = scene.root();
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = scene.start_python(PROGRAM);
         for (round, prey) in [Prey::Server, Prey::Holder, Prey::Server].into_iter().enumerate() {
-            assert_eq!(first_line(&mut child), "ready");
+            assert_eq!(next_line(&mut child), "ready");
             let mut hunter = Hunter::of(&scene, || false);
             wait_until("one was killed and replaced", || hunter.strike(&scene, prey) && hunter.struck() > 0);
             if prey == Prey::Holder {
@@ -395,7 +377,7 @@ for round in range(3):
                 hunter.strike(&scene, Prey::Server);
             }
             std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"on\n").unwrap();
-            let lines: Vec<String> = (0..5).map(|_| first_line(&mut child)).collect();
+            let lines: Vec<String> = (0..5).map(|_| next_line(&mut child)).collect();
             let once: String = (0..=round).map(|round| round.to_string()).collect();
             let expected = [
                 "still here 0".into(),

@@ -9,7 +9,7 @@ use quell_image::OpenError;
 use quell_image::frames::Frames;
 
 use super::frozen::{LIST, original};
-use crate::scene::{Scene, USERS, User, failed, first_line, succeeded};
+use crate::scene::{Scene, USERS, User, failed, next_line, succeeded};
 use crate::support::Packing;
 
 /// The usual tree with a compressed image.
@@ -23,7 +23,7 @@ pub(crate) fn compressed_tree_is_equal() {
     for user in USERS {
         let scene = compressed(user);
         let list = format!("cd {} && {LIST}", scene.root().display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+        let plain = scene.prints(&["sh", "-c", &list]);
         let (mounted, stats) = scene.script_with_stats(&list);
         assert_eq!(mounted, plain);
         assert_eq!(original(&stats), 0, "{stats:#}");
@@ -51,7 +51,7 @@ pub(crate) fn damaged_frame() {
     frame[bytes / 2] ^= 0x55;
     file.write_all_at(&frame, at).unwrap();
     let script = format!("sha256sum {0}/lib/big.bin {0}/lib/a.txt", scene.root().display());
-    let plain = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    let plain = scene.prints(&["sh", "-c", &script]);
     let (mounted, stats) = scene.script_with_stats(&script);
     assert_eq!(mounted, plain);
     assert!(stats["original"]["read"].as_u64() > Some(0), "{stats:#}");
@@ -88,7 +88,7 @@ fn while_in_use(change: impl FnOnce(&Path)) -> (String, String, serde_json::Valu
     let mut command = scene.run(&["--stats", file.to_str().unwrap()], &["sh", "-c", &script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    assert_eq!(first_line(&mut child), "alpha");
+    assert_eq!(next_line(&mut child), "alpha");
     change(&scene.image());
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let output = child.wait_with_output().unwrap();

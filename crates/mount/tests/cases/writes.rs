@@ -3,17 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use crate::scene::{Scene, USERS, first_line, succeeded};
+use crate::scene::{Scene, USERS, next_line, succeeded};
 use crate::support::Packing;
 
 fn python(scene: &Scene, program: &str) -> (String, serde_json::Value) {
-    let file = scene.path("stats.json");
-    let root = scene.root();
-    let output = scene
-        .run(&["--stats", file.to_str().unwrap()], &["python3", "-c", program, root.to_str().unwrap()])
-        .output()
-        .unwrap();
-    (succeeded(&output), crate::scene::stats(&file))
+    scene.with_stats(&[], &["python3", "-c", program, &scene.root_text()])
 }
 
 fn named(stats: &serde_json::Value, list: &str) -> Vec<String> {
@@ -64,13 +58,7 @@ print(*(granted(lock, kind) for lock in (fcntl.flock, fcntl.lockf) for kind in k
     for user in USERS {
         let scene = Scene::new(user);
         let name = scene.root().join("bin/plain").into_os_string().into_string().unwrap();
-        let root = scene.root().to_str().unwrap().to_owned();
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, &root])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = scene.start_python(PROGRAM);
         let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut answers = child.stdin.take().unwrap();
         let mut log = String::new();
@@ -104,17 +92,20 @@ pub(crate) fn a_pipe_in_the_way_keeps_nobody_waiting() {
              timeout -s KILL 1 sh -c 'echo x >new' 2>/dev/null & done; wait; ls new; cat a.txt",
             root.display()
         );
-        let mut child = scene
-            .run(&[], &["bash", "-c", &script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert_eq!(first_line(&mut child), "ready");
-        succeeded(&scene.plain(&["mkfifo", root.join("lib/new").to_str().unwrap()]).output().unwrap());
+        let mut child = scene.start(&[], &["bash", "-c", &script]);
+        assert_eq!(next_line(&mut child), "ready");
+        scene.prints(&["mkfifo", root.join("lib/new").to_str().unwrap()]);
         child.stdin.take().unwrap().write_all(b"on\n").unwrap();
         assert_eq!(succeeded(&child.wait_with_output().unwrap()), "new\nalpha\n");
     }
+}
+
+/// The output of a script that runs from the image, where no process may have more open files.
+fn with_descriptors(scene: &Scene, most: u32, script: &str) -> String {
+    let (limit, tool, image) =
+        (format!("--nofile={most}:{most}"), std::env::current_exe().unwrap(), scene.image());
+    let (tool, image) = (tool.to_str().unwrap(), image.to_str().unwrap());
+    scene.prints(&["prlimit", &limit, tool, "tool", "run", image, "sh", "-c", script])
 }
 
 /// The server needs a descriptor for each file that the kernel knows: with few of them, the kernel is asked to know fewer.
@@ -132,12 +123,8 @@ pub(crate) fn more_files_than_descriptors() {
             "cd {}; for round in 1 2; do find . -type f -printf '%s\\n' | sort -n | uniq -c; done; cat 17",
             many.display()
         );
-        let plain = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
-        let (tool, image) = (std::env::current_exe().unwrap(), scene.image());
-        let (tool, image) = (tool.to_str().unwrap(), image.to_str().unwrap());
-        let words = ["prlimit", "--nofile=600:600", tool, "tool", "run", image, "sh", "-c", &script];
-        let packed = scene.plain(&words).output().unwrap();
-        assert_eq!(succeeded(&packed), plain);
+        let plain = scene.prints(&["sh", "-c", &script]);
+        assert_eq!(with_descriptors(&scene, 600, &script), plain);
     }
 }
 
@@ -154,10 +141,7 @@ pub(crate) fn more_packed_files_than_descriptors() {
             "cd {}; for file in *; do echo appended >>$file || exit; done; cat * | sort | uniq -c",
             many.display()
         );
-        let (tool, image) = (std::env::current_exe().unwrap(), scene.image());
-        let (tool, image) = (tool.to_str().unwrap(), image.to_str().unwrap());
-        let words = ["prlimit", "--nofile=200:200", tool, "tool", "run", image, "sh", "-c", &script];
-        let packed = succeeded(&scene.plain(&words).output().unwrap());
+        let packed = with_descriptors(&scene, 200, &script);
         assert_eq!(packed.split_whitespace().collect::<Vec<_>>(), ["300", "appended", "300", "packed"]);
     }
 }
@@ -191,14 +175,8 @@ for number in range(40): assert os.listdir(lib + 'theirs%d' % number) == ['own']
             scene.give(&lib.join(name));
         }
         scene.pack(&Packing::of(&scene.root()));
-        let root = scene.root();
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert_eq!(first_line(&mut child), "ready");
+        let mut child = scene.start_python(PROGRAM);
+        assert_eq!(next_line(&mut child), "ready");
         std::fs::remove_dir_all(lib.join("two")).unwrap();
         for number in 0..40 {
             std::fs::create_dir(lib.join(format!("theirs{number}"))).unwrap();
@@ -224,23 +202,17 @@ except OSError as error: print(error.strerror)
     let (plain, new) = (scene.root().join("bin/plain"), scene.root().join("bin/new"));
     std::fs::set_permissions(scene.root(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     scene.pack(&Packing { not_held: vec![plain.clone()], ..Packing::of(&scene.root()) });
-    let root = scene.root();
-    let mut child = scene
-        .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    assert_eq!(first_line(&mut child), "ready");
+    let mut child = scene.start_python(PROGRAM);
+    assert_eq!(next_line(&mut child), "ready");
     let secret = "x".repeat(std::fs::read(&plain).unwrap().len());
     let script = format!(
         "umask 077; printf {secret} >{new}; touch -r {plain} {new}; mv {new} {plain}",
         new = new.display(),
         plain = plain.display()
     );
-    succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    scene.prints(&["sh", "-c", &script]);
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-    assert_eq!(first_line(&mut child), "Input/output error");
+    assert_eq!(next_line(&mut child), "Input/output error");
     assert!(child.wait().unwrap().success());
 }
 
@@ -259,16 +231,10 @@ print(os.fstat(log).st_size)
     for user in USERS {
         let scene = Scene::new(user);
         let name = scene.root().join("bin/plain");
-        let root = scene.root();
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert_eq!(first_line(&mut child), "appended");
+        let mut child = scene.start_python(PROGRAM);
+        assert_eq!(next_line(&mut child), "appended");
         let elsewhere = format!("echo CCCC >> {}", name.display());
-        succeeded(&scene.plain(&["sh", "-c", &elsewhere]).output().unwrap());
+        scene.prints(&["sh", "-c", &elsewhere]);
         drop(child.stdin.take());
         assert_eq!(succeeded(&child.wait_with_output().unwrap()), "31\n");
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "no program\nAAAA\nBBBB\nCCCC\nDDDD\n");
@@ -378,13 +344,8 @@ print(os.stat(new).st_size, open(new).read())
         let mut packing = Packing::of(&root);
         packing.not_held.push(root.join("bin/plain"));
         scene.pack(&packing);
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert_eq!(first_line(&mut child), "known");
+        let mut child = scene.start_python(PROGRAM);
+        assert_eq!(next_line(&mut child), "known");
         std::fs::remove_file(root.join("lib/a.txt")).unwrap();
         std::fs::create_dir(root.join("lib/a.txt")).unwrap();
         drop(child.stdin.take());
@@ -407,17 +368,12 @@ for change in (lambda: os.setxattr(name, 'user.quell', b'value', os.XATTR_CREATE
 ";
     for user in USERS {
         let scene = Scene::new(user);
-        let mut child = scene
-            .run(&[], &["python3", "-c", PROGRAM, scene.root().to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = scene.start_python(PROGRAM);
         for (call, left) in [("setxattr", "['user.quell']"), ("removexattr", "[]")] {
-            assert_eq!(first_line(&mut child), "ready");
+            assert_eq!(next_line(&mut child), "ready");
             let mut killer = kill_after(&scene, call);
             child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
-            assert_eq!(first_line(&mut child), left);
+            assert_eq!(next_line(&mut child), left);
             killer.wait().unwrap();
         }
         drop(child.stdin.take());
@@ -489,12 +445,12 @@ print(content)
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
-            assert_eq!(first_line(&mut child), "waiting");
+            assert_eq!(next_line(&mut child), "waiting");
             std::fs::write(&name, "first").unwrap();
             scene.give(&name);
             std::thread::sleep(std::time::Duration::from_millis(50));
             std::fs::write(&name, "second").unwrap();
-            assert_eq!(first_line(&mut child), "second", "{directory}");
+            assert_eq!(next_line(&mut child), "second", "{directory}");
             assert!(child.wait().unwrap().success());
         }
     }
@@ -526,7 +482,7 @@ pub(crate) fn changes_are_those_of_a_plain_run() {
         let plain = twin.plain(&bash(CHANGES, twin_root.to_str().unwrap())).output().unwrap();
         let mounted = scene.run(&[], &bash(CHANGES, root.to_str().unwrap())).output().unwrap();
         assert_eq!(succeeded(&mounted), succeeded(&plain));
-        let tree = |scene: &Scene, root: &str| succeeded(&scene.plain(&bash(RESULT, root)).output().unwrap());
+        let tree = |scene: &Scene, root: &str| scene.prints(&bash(RESULT, root));
         assert_eq!(tree(&scene, root.to_str().unwrap()), tree(&twin, twin_root.to_str().unwrap()));
     }
 }

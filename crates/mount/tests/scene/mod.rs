@@ -5,12 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::processes::{self, SEARCH};
+pub(crate) use crate::processes::{NOBODY, PATIENCE, kill, next_line, send, wait_until};
 use crate::support::Packing;
 
 /// The user who runs.
@@ -22,15 +22,6 @@ pub(crate) enum User {
 
 /// Both kinds of users: with a mount namespace alone, and with a user namespace.
 pub(crate) const USERS: [User; 2] = [User::Root, User::Nobody];
-
-/// The search path of commands: directories that every user may search.
-const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
-
-/// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The ordinary user of the tests.
-pub(crate) const NOBODY: u32 = 65534;
 
 /// Checks that the tests can run here.
 pub(crate) fn prerequisites() -> Result<(), String> {
@@ -113,6 +104,27 @@ impl Scene {
         self.as_user(&[], fixed.into_iter().chain(options).chain(command))
     }
 
+    /// The same, started; its input and output are pipes.
+    pub(crate) fn start(&self, options: &[&str], command: &[&str]) -> Child {
+        let mut command = self.run(options, command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A program of Python with the root as its argument, started in the same way.
+    pub(crate) fn start_python(&self, program: &str) -> Child {
+        self.start(&[], &["python3", "-c", program, &self.root_text()])
+    }
+
+    /// The output of `command`, run by the scene's user without quell; it must succeed.
+    pub(crate) fn prints(&self, command: &[&str]) -> String {
+        succeeded(&self.plain(command).output().unwrap())
+    }
+
+    /// The root as text.
+    pub(crate) fn root_text(&self) -> String {
+        self.root().into_os_string().into_string().unwrap()
+    }
+
     /// A command as the scene's user, who is in `groups` too.
     pub(crate) fn as_user<'a>(&self, groups: &[&str], words: impl IntoIterator<Item = &'a OsStr>) -> Command {
         let mut words = words.into_iter();
@@ -141,24 +153,41 @@ impl Scene {
 
     /// The same, and the run's statistics.
     pub(crate) fn script_with_stats(&self, script: &str) -> (String, Value) {
+        self.with_stats(&[], &["sh", "-c", script])
+    }
+
+    /// Runs a command from the image with these options: what it printed, and the run's statistics.
+    pub(crate) fn with_stats(&self, options: &[&str], command: &[&str]) -> (String, Value) {
         let file = self.path("stats.json");
-        let printed = succeeded(
-            &self.run(&["--stats", file.to_str().unwrap()], &["sh", "-c", script]).output().unwrap(),
-        );
+        let options = [options, &["--stats", file.to_str().unwrap()]].concat();
+        let printed = succeeded(&self.run(&options, command).output().unwrap());
         (printed, stats(&file))
+    }
+
+    /// Runs a shell script in the root without quell and, with these options, from the image: both must print the same. Returns
+    /// the statistics.
+    pub(crate) fn alike(&self, options: &[&str], script: &str) -> Value {
+        let script = format!("cd {} && {script}", self.root_text());
+        let plain = self.prints(&["sh", "-c", &script]);
+        let (printed, stats) = self.with_stats(options, &["sh", "-c", &script]);
+        assert_eq!(printed, plain);
+        stats
+    }
+
+    /// An image of the directory `name`, which lies outside of the root and is given to the scene's user with it.
+    pub(crate) fn pack_beside(&self, name: &str, image: &Path) {
+        self.give(&self.path(name));
+        Packing::of(&self.path(name)).write(image);
+        self.give(image);
     }
 
     /// Numbers of all processes, but zombies, that have this scene's directory in their command line.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let needle = self.directory.path().as_os_str().as_encoded_bytes();
-        let numbers = std::fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
-        let concerned = |number: &i32| {
+        processes::all(|number| {
             std::fs::read(format!("/proc/{number}/cmdline"))
                 .is_ok_and(|line| line.windows(needle.len()).any(|window| window == needle))
-        };
-        numbers.filter(concerned).collect()
+        })
     }
 
     /// The processes that answer.
@@ -173,27 +202,17 @@ impl Scene {
 
     /// The processes that run a program of this name.
     pub(crate) fn named(&self, name: &str) -> Vec<i32> {
-        let is_called = |number: &i32| {
-            std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name)
-        };
-        self.processes().into_iter().filter(is_called).collect()
+        processes::named(self.processes(), name)
     }
 
     /// Kills servers and holders, all of them at once, so that none replaces another.
     pub(crate) fn kill_all_servers(&self) {
-        let all = || self.servers().into_iter().chain(self.holders()).collect::<Vec<i32>>();
-        all().into_iter().for_each(|number| signal(number, Signal::STOP));
-        while !all().is_empty() {
-            all().into_iter().for_each(kill);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        processes::kill_all_servers(|| self.processes());
     }
 
     /// Waits until no process of this scene is left.
     pub(crate) fn wait_for_silence(&self) {
-        // A server that makes room for its holder's successor may be in a list that was made before it forked that.
-        let none = || self.processes().is_empty();
-        wait_until("all processes have ended", || none() && none());
+        processes::silence(|| self.processes());
     }
 }
 
@@ -205,18 +224,6 @@ impl Drop for Scene {
             }
         }
         self.wait_for_silence();
-    }
-}
-
-/// SIGKILL.
-pub(crate) fn kill(process: i32) {
-    signal(process, Signal::KILL);
-}
-
-/// Sends a signal to a process, if it is still there.
-pub(crate) fn signal(process: i32, signal: Signal) {
-    if let Some(pid) = rustix::process::Pid::from_raw(process) {
-        let _over_already = rustix::process::kill_process(pid, signal);
     }
 }
 
@@ -237,27 +244,6 @@ pub(crate) fn failed(output: &Output) -> (i32, String) {
 pub(crate) fn stats(file: &Path) -> Value {
     wait_until("the statistics appear", || file.exists());
     serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
-}
-
-/// Waits for something that must come about.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A child that prints; the first line is waited for.
-pub(crate) fn first_line(child: &mut Child) -> String {
-    use std::io::Read;
-    let mut line = Vec::new();
-    let mut byte = [0];
-    let stdout = child.stdout.as_mut().unwrap();
-    while stdout.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    String::from_utf8(line).unwrap()
 }
 
 /// The tree of the tests: every kind of node, times with nanoseconds, links, names that need care.

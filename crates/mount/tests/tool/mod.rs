@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use quell_mount::{Budget, Check, Checker, Mode, RunRequest, Trust, run};
+use quell_mount::{Budget, Check, Checker, Mode, OnStale, RunRequest, Trust, run};
 
 use crate::support::Packing;
 
@@ -54,6 +54,8 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         command: Vec::new(),
         job: String::new(),
         check: Check::Nothing,
+        on_stale: OnStale::Refuse,
+        refresh: Vec::new(),
         stats: None,
         learn: None,
         trust: Trust::OwnerOrRoot,
@@ -65,7 +67,10 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         let argument = arguments.next().unwrap();
         match argument.to_str().unwrap() {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
-            "--check" => request.check = Check::Sources { by: Checker::ThisRank, parallelism: 32, now: 0 },
+            "--check" => {
+                request.check =
+                    Check::Sources { by: Checker::ThisRank, parallelism: 32, now: 0, shared: false }
+            }
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
             "--memory" => {
                 let bytes = arguments.next().unwrap().into_string().unwrap();
@@ -78,7 +83,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
                     _ => Mode::Auto,
                 }
             }
-            "--trust" => request.trust = Trust::Anybody,
+            "--trust" => request.trust = Trust::AnyOwner,
             _ => {
                 request.image = argument.into();
                 break;
@@ -86,7 +91,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         }
     }
     request.command = arguments.collect();
-    let Err(error) = run(&request);
+    let Err(error) = run(&request, &mut |_| {});
     let mut message = format!("quell: {error}");
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

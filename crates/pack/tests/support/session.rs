@@ -61,15 +61,7 @@ impl Session {
         let top = scratch.path().canonicalize().unwrap().join("net");
         fs::create_dir(&top).unwrap();
         let mut writer = Writer::create(&scratch.path().join("t.qtrace"), header()).unwrap();
-        let mount = |point: &str, kind: &str| Mount {
-            namespace: 1,
-            mount_point: point.into(),
-            root: "/".into(),
-            kind: kind.into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        };
+        let mount = |point: &str, kind: &str| Mount::of_type(1, point, kind);
         writer.mounts(vec![mount("/", "ext4"), mount(top.to_str().unwrap(), kind)]).unwrap();
         let process = writer.process(Process::first(Pid(1))).unwrap();
         writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 1 }).unwrap();
@@ -133,8 +125,13 @@ impl Session {
 
     pub(crate) fn pack_to(self, image: PathBuf, options: &PackOptions) -> (Done, Result<Packed, PackError>) {
         let trace = self.scratch.path().join("t.qtrace");
-        let ending =
-            Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(self.clock)), lost: 0, notes: Vec::new() };
+        let ending = Ending {
+            ended: None,
+            exit: Some(Exit::Status(0)),
+            took: Some(Nanos(self.clock)),
+            lost: 0,
+            notes: Vec::new(),
+        };
         self.writer.finish(ending, &mut Ask).unwrap();
         let trace = Trace::open(&[trace]).unwrap();
         let packed = pack(&trace, &image, options, &mut |_| {});

@@ -20,13 +20,8 @@ pub struct PreSplit {
 }
 
 impl PreSplit {
-    /// Unpacks the value of `DirPreSplitLevels`: the first level in its lowest byte, the next in the next, up to a zero byte.
-    /// The source masks with 256 where it means the lowest eight bits, 255.
-    pub fn from_value(value: u64) -> Self {
-        Self { levels: value.to_le_bytes().into_iter().take_while(|level| *level != 0).collect() }
-    }
-
-    /// Packs levels for `mmchconfig DirPreSplitLevels=`. Levels after the eighth are left out.
+    /// Packs levels for `mmchconfig DirPreSplitLevels=`: the first level in its lowest byte, the next in the next. Levels after
+    /// the eighth are left out. The source masks with 256 where it means the lowest eight bits, 255.
     pub fn value(&self) -> u64 {
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(&self.levels).for_each(|(byte, level)| *byte = *level);
@@ -108,10 +103,10 @@ mod tests {
 
     #[test]
     fn levels_are_packed_from_the_lowest_byte() {
-        assert_eq!(PreSplit::from_value(2054).levels, [6, 8]);
-        assert!(PreSplit::from_value(0).levels.is_empty());
-        for value in [6, 2054, 0x0807_0605_0403_0201] {
-            assert_eq!(PreSplit::from_value(value).value(), value);
+        for (levels, value) in
+            [(&[][..], 0), (&[6], 6), (&[6, 8], 2054), (&[1, 2, 3, 4, 5, 6, 7, 8], 0x0807_0605_0403_0201)]
+        {
+            assert_eq!(PreSplit { levels: levels.to_vec() }.value(), value);
         }
     }
 

@@ -6,11 +6,9 @@
 //! but that a station is never idle while a process waits at it. Source: Denning and Buzen (1978), asymptotic bounds, here for
 //! one job a node instead of a steady state.
 //!
-//! The load of a station is how much of it the nodes want while most of them are there, `N D / max(alone, skew)`: nodes that start
-//! within `skew` of each other are in the same stretch of their run together as long as `alone` outlasts that, and come and
-//! go at the rate `N / skew` where it does not. It is that of the busiest stretch of a run that holds half of what the run wants
-//! of the station: computing before and behind the storm makes no storm smaller. The knee is the number of nodes at
-//! which it is 1.
+//! Load of a station = `N D / max(alone, skew)`, over the busiest consecutive parts of the run that hold at least half of the
+//! station's demand, so that idle computing before or after cannot lower it. Where `alone` of these parts is longer than `skew`, all
+//! nodes are in them together; otherwise nodes come and go at the rate `N / skew`. The knee is N at load 1.
 
 use super::{Network, Part, Station};
 
@@ -37,11 +35,11 @@ impl Bounds {
     }
 }
 
-/// Stations whose being full makes requests fail. Cores that all nodes share are none: when they are full, a start is slow and
-/// nothing fails.
+/// Stations that fail requests when they are fully used. Shared cores are none of them: they make a start slow, and nothing fails.
 const SERVERS: [Station; 2] = [Station::Metadata, Station::Data];
 
-/// Nodes from which on the busiest station is full; infinite when nothing is shared.
+/// The number of nodes at which a shared server, or the shared cores, are fully used; with more nodes, time grows in proportion to
+/// their number. Infinite when nothing is shared.
 pub fn knee(network: &Network) -> f64 {
     Station::ALL.map(|station| knee_of(network, station)).into_iter().fold(f64::INFINITY, f64::min)
 }
@@ -51,7 +49,7 @@ pub fn load(network: &Network) -> f64 {
     SERVERS.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
 }
 
-/// The least `max(alone, skew) / demand` of all stretches that hold at least half of what is wanted of a station.
+/// The least `max(alone, skew) / demand` of all consecutive parts that hold at least half of a station's demand.
 fn knee_of(network: &Network, station: Station) -> f64 {
     let wanted = |part: &Part| part.demand[station as usize];
     let all: f64 = network.parts.iter().map(wanted).sum();

@@ -1,7 +1,5 @@
 //! One figure of a profile: a number, or a spread, with how it was got.
 
-use crate::chance::percentiles;
-
 /// A number that was measured or estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -38,14 +36,6 @@ impl Figure {
     #[must_use]
     pub fn source(self, source: impl Into<String>) -> Self {
         Self { source: Some(source.into()), ..self }
-    }
-
-    /// The percentiles of measurements, by nearest rank; `None` without any that is a number.
-    pub fn of_measurements(values: &[f64]) -> Option<Self> {
-        let numbers: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-        let count = numbers.len() as u64;
-        let [p10, p50, p90] = percentiles(numbers)?;
-        Some(Self::spread(p10, p50, p90).count(count))
     }
 
     /// True if it has no spread.

@@ -67,14 +67,6 @@ fn absent_is_not_zero() {
 }
 
 #[test]
-fn measurements_become_percentiles() {
-    assert_eq!(Figure::of_measurements(&[]), None);
-    assert_eq!(Figure::of_measurements(&[f64::NAN]), None);
-    let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
-    assert_eq!(Figure::of_measurements(&values), Some(Figure::spread(10.0, 50.0, 90.0).count(101)));
-}
-
-#[test]
 fn quantiles_go_through_what_is_known_and_never_run_away() {
     let rate = Figure::spread(10.0, 100.0, 1000.0);
     for (u, expected) in [(0.1, 10.0), (0.5, 100.0), (0.9, 1000.0), (0.3, 31.6227766)] {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! shipped profiles (fitted to rows C) -> directory, startup -.
-//! published/*.csv (counts)            -> arithmetic          +-> Row: published, predicted, rule, verdict
-//!                                        striping           -'
+//! published/module-avail.csv          -> arithmetic          +-> PublishedRow: published, predicted, rule, verdict
+//!                                        striping           -|
+//! published/figures.csv               -> figures            -'
 //!                                        missing: what no row can be made of
 //!                                        doubt: what the rows cannot tell apart
 //! ```
@@ -16,6 +17,7 @@ mod counts;
 mod directory;
 mod doubt;
 mod engine;
+mod figures;
 mod missing;
 mod row;
 mod startup;
@@ -46,13 +48,6 @@ pub fn validate() -> Validation {
         missing: MISSING,
         alternatives: doubt::alternatives(),
         elasticities: doubt::elasticities(),
-    }
-}
-
-impl Validation {
-    /// The number of rows of a use with this verdict.
-    pub fn count(&self, used: RowUse, verdict: RowVerdict) -> usize {
-        self.rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count()
     }
 }
 

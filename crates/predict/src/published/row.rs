@@ -69,6 +69,10 @@ pub enum RowUnit {
 }
 
 impl RowUnit {
+    /// Every unit.
+    pub const ALL: [Self; 6] =
+        [Self::Seconds, Self::Times, Self::Count, Self::PerSecond, Self::Bytes, Self::Percent];
+
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -94,16 +98,6 @@ pub struct Published {
 }
 
 impl Published {
-    /// One number.
-    pub fn one(value: f64, words: &'static str) -> Self {
-        Self { low: value, high: value, words }
-    }
-
-    /// Two numbers.
-    pub fn between(low: f64, high: f64, words: &'static str) -> Self {
-        Self { low, high, words }
-    }
-
     /// The middle, which errors are measured from.
     pub fn middle(&self) -> f64 {
         (self.low + self.high) / 2.0
@@ -121,8 +115,6 @@ pub enum RowRule {
     Equal,
     /// It is not above.
     AtMost,
-    /// It is not below.
-    AtLeast,
     /// The published figure lies between p10 and p90.
     InRange,
     /// The prediction lies between the two published numbers.
@@ -140,7 +132,6 @@ impl RowRule {
             Self::Share(share) => format!("within {:.0} %", share * 100.0),
             Self::Equal => "equal".to_owned(),
             Self::AtMost => "at most".to_owned(),
-            Self::AtLeast => "at least".to_owned(),
             Self::InRange => "inside p10 to p90".to_owned(),
             Self::Between => "between the published numbers".to_owned(),
             Self::Fitted => "fitted, not judged".to_owned(),
@@ -216,7 +207,6 @@ impl PublishedRow {
             RowRule::Share(most) => (self.factor() - 1.0).abs() <= most,
             RowRule::Equal => (ours - theirs.middle()).abs() <= DIGITS * theirs.middle().abs(),
             RowRule::AtMost => ours <= theirs.high,
-            RowRule::AtLeast => ours >= theirs.low,
             RowRule::Between => (theirs.low..=theirs.high).contains(&ours),
             RowRule::InRange => self.predicted.p10 <= theirs.high && self.predicted.p90 >= theirs.low,
         };
@@ -237,7 +227,7 @@ mod tests {
             source: "",
             what: "",
             unit: RowUnit::Seconds,
-            published: Published::between(90.0, 110.0, ""),
+            published: Published { low: 90.0, high: 110.0, words: "" },
             predicted: Spread { p10: predicted / 2.0, p50: predicted, p90: predicted * 2.0 },
             used: RowUse::Validation,
             parameters: 0,
@@ -253,7 +243,6 @@ mod tests {
             (RowRule::Share(0.2), [119.9, 80.1], [120.1, 79.9]),
             (RowRule::Equal, [100.4, 99.6], [100.6, 99.4]),
             (RowRule::AtMost, [0.0, 110.0], [110.1, 1e9]),
-            (RowRule::AtLeast, [90.0, 1e9], [89.9, 0.0]),
             (RowRule::Between, [110.0, 90.0], [110.1, 89.9]),
             (RowRule::InRange, [219.0, 46.0], [221.0, 44.0]),
         ] {

@@ -4,10 +4,10 @@
 //! of targets is not published either: nothing is left to validate. What can be shown is how much the second time depends on b.
 //! Source: Cray and KTH, Optimizing I/O, "Case study: Parallel I/O into a single file".
 
-use super::row::{Published, PublishedRow, RowRule, RowUnit, RowUse};
+use super::figures::beside;
+use super::row::PublishedRow;
 use crate::forecast::Spread;
 
-const SOURCE: &str = "Cray and KTH: Optimizing I/O";
 /// Reads and writes together. Unit: bytes.
 const VOLUME: f64 = 850e9;
 /// Stripes, seconds.
@@ -29,52 +29,13 @@ fn all_stripes(rate: f64, targets: f64) -> f64 {
 
 /// Every row of this source.
 pub(super) fn rows() -> Vec<PublishedRow> {
-    let row = |name, what, published, predicted, used, parameters, rule, note| PublishedRow {
-        name,
-        source: SOURCE,
-        what,
-        unit: RowUnit::Seconds,
-        published,
-        predicted,
-        used,
-        parameters,
-        rule,
-        note,
-    };
     let middle = (TARGETS.0 * TARGETS.1).sqrt();
     let slow = all_stripes(150e6, middle);
     let fast = all_stripes(200e6, middle);
     vec![
-        row(
-            "striping-all",
-            "run with all stripes, rate of a target fitted to both times",
-            Published::one(ALL, "New stripe settings: 625 s run time"),
-            Spread::exact(all_stripes(fitted(middle), middle)),
-            RowUse::Calibration,
-            2,
-            RowRule::Fitted,
-            "29 to 336 targets give 156 to 179 MB/s a target, and 437 to 611 s that are not I/O",
-        ),
-        row(
-            "striping-given-rate",
-            "the same from the time with 4 stripes, for targets of 150, 180 and 200 MB/s",
-            Published::one(ALL, "New stripe settings: 625 s run time"),
-            Spread { p10: slow, p50: all_stripes(180e6, middle), p90: fast },
-            RowUse::Bound,
-            1,
-            RowRule::InRange,
-            "a third more rate nearly doubles it: no validation, the elasticity is what it shows",
-        ),
-        row(
-            "hdf5-dump",
-            "dump of 6.4 GB from 8000 PEs without collective buffering, 8 stripes",
-            Published::one(300.0, "over 5 minutes to dump"),
-            Spread::exact(6.4e9 / (8.0 * fitted(middle))),
-            RowUse::Bound,
-            1,
-            RowRule::AtMost,
-            "bandwidth alone is a lower bound, far below: locks between writers are what takes the time",
-        ),
+        beside("striping-all", Spread::exact(all_stripes(fitted(middle), middle))),
+        beside("striping-given-rate", Spread { p10: slow, p50: all_stripes(180e6, middle), p90: fast }),
+        beside("hdf5-dump", Spread::exact(6.4e9 / (8.0 * fitted(middle)))),
     ]
 }
 

@@ -11,7 +11,7 @@ pub type StartForecast = Forecast<StartDetail, StartSummary>;
 pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
-    /// Demand on the busiest server while nodes do not slow each other down, over its capacity.
+    /// Demand divided by capacity, of the busiest server, while nodes do not slow each other down.
     pub load: f64,
     /// Requests at the servers, of all nodes.
     pub operations: PerOperation,
@@ -22,7 +22,8 @@ pub struct StartDetail {
 /// A start as a whole, beside its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartSummary {
-    /// Nodes from which on the busiest station decides, when as many as in the last point start; infinite when nothing is shared.
+    /// The number of nodes at which a shared server, or the shared cores, are fully used; with more nodes, time grows in proportion
+    /// to their number. Calculated for the nodes of the last point; infinite when nothing is shared.
     pub knee: f64,
     /// Keys that were taken from the wide prior.
     pub assumed: Vec<&'static str>,
@@ -33,7 +34,7 @@ pub struct StartSummary {
 }
 
 impl ForecastPoint<StartDetail> {
-    /// True if the demand exceeds the capacity of the servers while one node starts.
+    /// True if the servers cannot keep up: demand divided by capacity is above 1.
     pub fn is_saturated(&self) -> bool {
         self.detail.load > 1.0
     }

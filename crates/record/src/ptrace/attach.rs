@@ -3,14 +3,15 @@
 use super::forward::Forwarding;
 use crate::RecordError;
 use crate::error::Barrier;
-use crate::sys::ptrace;
+use crate::facts;
+use crate::sys::ptrace::{self, Fate};
 use crate::sys::signals::Mask;
 use crate::sys::spawn::{self, Failure, Program, Step, Waiting};
 use quell_trace::Pid;
 use std::io;
 use std::path::Path;
 
-/// The command's process, attached and waiting. If dropped before its release, it ends without having run anything.
+/// The command's process, waiting. If dropped before its release, it ends without having run anything.
 #[derive(Debug)]
 pub(super) struct Attached {
     waiting: Option<Waiting>,
@@ -21,15 +22,26 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) fn new(program: &Program) -> Result<Self, RecordError> {
         let mask = Mask::block_all();
-        let waiting = spawn::spawn(program, &mask).map_err(|source| {
+        let waiting = spawn::spawn(program, &mask, || Ok(())).map_err(|source| {
             mask.restore();
             RecordError::Start { action: "create a process for the command", source }
         })?;
-        let attached = Self { command: waiting.process, waiting: Some(waiting), mask };
-        match ptrace::seize(attached.command) {
-            Ok(()) => Ok(attached),
-            Err(source) => Err(RecordError::Barred { barrier: barrier(attached.command, &source), source }),
-        }
+        Ok(Self { command: waiting.process, waiting: Some(waiting), mask })
+    }
+
+    /// Makes this thread the tracer of the command. `fate`: of the command when this thread ends.
+    pub(super) fn seize(&self, fate: Fate) -> Result<(), RecordError> {
+        let seize = || {
+            ptrace::seize(self.command, fate)?;
+            // Without a filter, calls stop a thread only after another stop. Its read from the gate is restarted.
+            if fate == Fate::RunOn { ptrace::interrupt(self.command) } else { Ok(()) }
+        };
+        seize().map_err(|source| RecordError::Barred { barrier: barrier(self.command, &source), source })
+    }
+
+    /// The signal mask of this process.
+    pub(super) fn mask(&self) -> Mask {
+        self.mask
     }
 
     pub(super) fn command(&self) -> Pid {
@@ -55,7 +67,7 @@ impl Drop for Attached {
 }
 
 /// Maps a failure of the process's last steps to an error.
-pub(super) fn explain_failure(failure: Option<Failure>, program: &Path) -> Result<(), RecordError> {
+pub(crate) fn explain_failure(failure: Option<Failure>, program: &Path) -> Result<(), RecordError> {
     let Some((step, errno)) = failure.and_then(Failure::read) else { return Ok(()) };
     let source = io::Error::from_raw_os_error(errno);
     Err(match step {
@@ -70,7 +82,12 @@ fn barrier(process: Pid, error: &io::Error) -> Barrier {
     let status = word(&format!("/proc/{process}/status")).unwrap_or_default();
     let yama = word("/proc/sys/kernel/yama/ptrace_scope");
     let selinux = word("/sys/fs/selinux/booleans/deny_ptrace");
-    judge(&status, yama.as_deref(), selinux.as_deref(), error)
+    match judge(&status, yama.as_deref(), selinux.as_deref(), error) {
+        Barrier::OtherTracer { tracer } if facts::name(Pid(tracer)) == "quell" => {
+            Barrier::Recorded { recorder: facts::tracer(process).map_or(tracer, |recorder| recorder.0) }
+        }
+        barrier => barrier,
+    }
 }
 
 /// Finds the barrier from `/proc/PID/status` and the settings of security modules.

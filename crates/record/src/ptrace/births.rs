@@ -6,6 +6,7 @@
 use super::tracee::{Restoration, Tracee, set_first_argument};
 use crate::calls::{CLONE3, native};
 use crate::engine::{Birth, BirthKind};
+use crate::facts;
 use crate::filter::CLONE_UNTRACED;
 use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The command's first thread.
-pub(super) fn first(thread: Pid) -> Birth {
+pub(crate) fn first(thread: Pid) -> Birth {
     Birth {
         thread,
         parent: None,
@@ -163,11 +164,7 @@ fn may_be_reported(thread: Pid) -> bool {
     let Some(relations) = Relations::read(thread) else { return false };
     let reporter = relations.reporter(thread);
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{reporter}/task")) else { return false };
-    tasks.flatten().any(|task| {
-        let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        // The name before it may hold any bytes, but the state follows its last bracket.
-        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
-    })
+    tasks.flatten().any(|task| facts::state(&task.path()) == Some('R'))
 }
 
 /// A thread's relations in `/proc`. Source: `proc_pid_status(5)`.

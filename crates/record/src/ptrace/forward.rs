@@ -5,15 +5,21 @@
 //! forwarded, and a forwarded signal that reached the command directly too is delivered once. (A command that takes
 //! signals from the queue with `sigwait(3)` takes such a signal twice, because the kernel does not report those.)
 //!
+//! Once the command is left alone, deliveries to it cannot be seen. A witness then tells the two apart.
+//!
 //! Stop signals work the other way round: when the terminal stops the command, the recorder stops as well, so that the
-//! shell sees its job stop.
+//! shell sees its job stop. So does a command that has the terminal and stops itself, as a shell does by `suspend`.
+//! Such a command, when the job continues, gets the terminal back and is continued.
 
+use crate::facts;
 use crate::sys::ptrace::{Delivery, Stopped};
 use crate::sys::signals::{self, Disposition, Mask, Received};
+use crate::sys::witness::Witness;
+use crate::terminal::{self, Terminal};
 use quell_trace::Pid;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,12 +30,14 @@ const FORWARDED: [i32; 6] =
 const STOPPING: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The same signal from the same sender within this time counts as one signal to a group.
 const ONE_SIGNAL: Duration = Duration::from_secs(1);
+/// A sender that signals many processes, as Slurm does, reaches all of them within this time.
+const REPORT_IN: Duration = Duration::from_millis(200);
 /// A process number that is never used.
 const NO_PROCESS: i32 = 0;
 
 /// Forwards signals while it lives.
 #[derive(Debug)]
-pub(super) struct Forwarding {
+pub(crate) struct Forwarding {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     mask: Mask,
@@ -42,8 +50,13 @@ pub(super) struct Forwarding {
 struct Shared {
     target: AtomicI32,
     ends: AtomicBool,
+    /// Interrupts are for the recorder: the command has ended.
+    keeps_interrupts: AtomicBool,
+    was_interrupted: AtomicBool,
     /// Signals that were forwarded and not yet seen at the command.
     sent: Mutex<Vec<Received>>,
+    /// Tells which signals the command got as well, once it is left alone.
+    witness: Mutex<Option<Witness>>,
 }
 
 /// A signal that reached the command from a sender other than the recorder.
@@ -57,11 +70,14 @@ struct Direct {
 impl Forwarding {
     /// Forwards signals to `target` from here on. Every signal is blocked on entry. On return the mask is `mask` with
     /// the forwarded signals blocked in addition.
-    pub(super) fn begin(target: Pid, mask: Mask) -> io::Result<Self> {
+    pub(crate) fn begin(target: Pid, mask: Mask) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             target: AtomicI32::new(target.0),
             ends: AtomicBool::new(false),
+            keeps_interrupts: AtomicBool::new(false),
+            was_interrupted: AtomicBool::new(false),
             sent: Mutex::default(),
+            witness: Mutex::default(),
         });
         let ignored = STOPPING.map(Disposition::ignored);
         let children = Disposition::quiet_children();
@@ -86,8 +102,30 @@ impl Forwarding {
     }
 
     /// Forwards to another process from here on: the command ended, and its descendants run on.
-    pub(super) fn aim(&self, target: Option<Pid>) {
+    pub(crate) fn aim(&self, target: Option<Pid>) {
         self.shared.target.store(target.map_or(NO_PROCESS, |target| target.0), Ordering::Relaxed);
+    }
+
+    /// Continues in this thread: its mask becomes that of the thread that began.
+    pub(super) fn move_here(&self) {
+        self.mask.restore();
+        Mask::of(&FORWARDED).block();
+    }
+
+    /// Continues without a tracer.
+    pub(crate) fn begin_witness(&self) {
+        // Without a witness, a signal to the whole group reaches the command twice.
+        *self.shared.witness() = Witness::begin(&Mask::of(&FORWARDED)).ok();
+    }
+
+    /// Takes `SIGINT` for a request to the recorder from here on.
+    pub(crate) fn keep_interrupts(&self) {
+        self.shared.keeps_interrupts.store(true, Ordering::Relaxed);
+    }
+
+    /// True when such a request came.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.shared.was_interrupted.load(Ordering::Relaxed)
     }
 
     /// True for a signal that the recorder forwarded although its sender had sent it to the command directly as well.
@@ -107,12 +145,25 @@ impl Forwarding {
         })
     }
 
-    /// Stops the recorder with the command if the terminal stopped it and both are one job.
-    pub(super) fn stop_with(&self, command: Pid, signal: i32) {
-        let group_of = |process: i32| rustix::process::getpgid(rustix::process::Pid::from_raw(process)).ok();
-        if STOPPING.contains(&signal) && group_of(command.0) == group_of(std::process::id() as i32) {
-            signals::stop_by(signal);
+    /// Stops the recorder with the command if both are one job and the terminal stopped it, or if it had the terminal. A
+    /// command without terminal may be stopped and continued by any process, which does not know of the recorder.
+    pub(crate) fn stop_with(&self, command: Pid, signal: i32) {
+        let Some(group) = terminal::group_of(command) else { return };
+        let is_one_job = Some(group) == terminal::group_of(Pid(std::process::id() as i32));
+        let terminal = Terminal::open().filter(|terminal| terminal.foreground() == Some(group));
+        if terminal.is_none() && !(is_one_job && STOPPING.contains(&signal)) {
+            return;
         }
+        signals::stop_by(if is_one_job && STOPPING.contains(&signal) { signal } else { libc::SIGSTOP });
+        if is_one_job {
+            return;
+        }
+        // The shell gave the terminal to the recorder's group, and continued that group alone.
+        if let Some(terminal) = terminal.filter(Terminal::is_ours) {
+            terminal.give_to(group);
+        }
+        // It may have been continued or have ended.
+        _ = signals::send(Pid(-group.0), libc::SIGCONT);
     }
 }
 
@@ -135,18 +186,29 @@ impl Shared {
             if self.ends.load(Ordering::Relaxed) {
                 return;
             }
+            if received.signal == libc::SIGINT && self.keeps_interrupts.load(Ordering::Relaxed) {
+                self.was_interrupted.store(true, Ordering::Relaxed);
+                continue;
+            }
             let target = self.target.load(Ordering::Relaxed);
             let Some(sender) =
                 received.sender.filter(|&sender| target != NO_PROCESS && !is_own_tracee(sender))
             else {
                 continue;
             };
+            if self.witness().as_mut().is_some_and(|witness| witness.saw(received, REPORT_IN)) {
+                continue;
+            }
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
             sent.push(Received { sender: Some(sender), ..received });
             drop(sent);
             // The target may have ended meanwhile. The signal is then dropped.
             _ = signals::send(Pid(target), received.signal);
         }
+    }
+
+    fn witness(&self) -> MutexGuard<'_, Option<Witness>> {
+        self.witness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sender of a forwarded signal.
@@ -159,7 +221,5 @@ impl Shared {
 
 /// True when the sender is a recorded process: its signal was meant for its parent or its group, not for the command.
 fn is_own_tracee(sender: Pid) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{sender}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.and_then(|tracer| tracer.trim().parse().ok()) == Some(std::process::id())
+    facts::tracer(sender) == Some(Pid(std::process::id() as i32))
 }

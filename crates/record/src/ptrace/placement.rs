@@ -58,6 +58,7 @@ pub(super) struct Placement {
     held: PidMap<Held>,
     /// The affinities of kept threads that ended. Shape: each once; there are few, as processors and sets are few.
     ended: Vec<Held>,
+    is_disabled: bool,
 }
 
 impl Placement {
@@ -69,11 +70,20 @@ impl Placement {
             streak: 0,
             held: PidMap::default(),
             ended: Vec::new(),
+            is_disabled: false,
         }
+    }
+
+    /// Keeps no thread from here on. A recorder that may be killed without harm must not leave a thread on one processor.
+    pub(super) fn disable(&mut self) {
+        self.is_disabled = true;
     }
 
     /// Handles a thread that stopped before a call and is not resumed yet.
     pub(super) fn stopped(&mut self, thread: Pid) {
+        if self.is_disabled {
+            return;
+        }
         self.shared.stops.fetch_add(1, Ordering::Relaxed);
         if thread != self.last {
             self.last = thread;

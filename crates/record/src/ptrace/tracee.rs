@@ -14,6 +14,8 @@ pub(super) struct Tracee {
     pub(super) process: Pid,
     /// The memory that it uses; `None` once it has begun to end.
     pub(super) memory: Option<Memory>,
+    /// Its last stop at a call was before it. Known only to an engine that stops every call.
+    pub(super) is_inside: bool,
     pending: Option<Pending>,
     /// Reused from call to call, so that calls allocate nothing.
     path: Vec<u8>,
@@ -43,14 +45,22 @@ pub(super) enum Restoration {
 impl Tracee {
     pub(super) fn new(process: Pid, memory: Memory) -> Self {
         let memory = Some(memory);
-        Self { process, memory, pending: None, path: Vec::new(), path2: Vec::new(), restoration: None }
+        Self {
+            process,
+            memory,
+            is_inside: false,
+            pending: None,
+            path: Vec::new(),
+            path2: Vec::new(),
+            restoration: None,
+        }
     }
 
-    /// The stop up to which it must run: the end of a call that has begun must be seen.
-    pub(super) fn until(&self) -> Until {
+    /// The stop up to which it must run: the end of a call that has begun must be seen, else `onward`.
+    pub(super) fn until(&self, onward: Until) -> Until {
         match self.pending.is_some() || self.restoration.is_some() {
             true => Until::Return,
-            false => Until::NextStop,
+            false => onward,
         }
     }
 
@@ -59,12 +69,18 @@ impl Tracee {
         let Pending { call, arguments, start, has_path, has_path2 } = self.pending.take()?;
         let path = has_path.then_some(&*self.path);
         let path2 = has_path2.then_some(&*self.path2);
-        Some(ObservedCall { thread, call, outcome, start, end, arguments, path, path2 })
+        Some(ObservedCall { thread, call, outcome, start, end, arguments, path, path2, opened: None })
     }
 
     /// True while it is in `execve`.
     pub(super) fn executes(&self) -> bool {
         self.pending.is_some_and(|pending| matches!(pending.call, Call::Execve | Call::Execveat))
+    }
+
+    /// The begin of its current call, if that works on a name.
+    pub(super) fn on_a_name_since(&self) -> Option<Nanos> {
+        let on_a_name = |pending: &Pending| pending.has_path && pending.call.class().is_metadata();
+        self.pending.filter(on_a_name).map(|pending| pending.start)
     }
 
     pub(super) fn restoration(&self) -> Option<Restoration> {

@@ -10,6 +10,7 @@ pub(crate) mod ptrace;
 pub(crate) mod seccomp;
 pub(crate) mod signals;
 pub(crate) mod spawn;
+pub(crate) mod witness;
 
 /// The error of a C library call that returned -1.
 fn last_error() -> std::io::Error {

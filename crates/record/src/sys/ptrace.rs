@@ -9,6 +9,7 @@
 //! Source: `ptrace(2)`.
 
 use super::checked;
+use crate::calls::native;
 use quell_trace::{Exit, Pid};
 use std::io;
 use std::marker::PhantomData;
@@ -75,30 +76,57 @@ pub(crate) enum Until {
     Return,
 }
 
-/// A call as the filter saw it.
+/// A call that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entered {
     pub(crate) thread: Pid,
     pub(crate) number: u64,
     pub(crate) arguments: [u64; 6],
-    /// The word that the filter returned.
+    /// The word that the filter returned; 0 without a filter.
     pub(crate) word: u16,
+    /// The architecture whose interface the call uses. Source: `AUDIT_ARCH_*` of `linux/audit.h`.
+    pub(crate) architecture: u32,
 }
 
-/// Attaches to a child of this process, which keeps running. It and all its descendants die with the recorder.
+/// A side of a call at which a thread stops without a filter.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// Before the call.
+    Begin(Stopped<Entry>, Entered),
+    /// After the call, with its return value.
+    End(Stopped<Return>, i64),
+}
+
+/// The fate of the traced threads when the thread that traces them ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// They die: a filter would fail their calls.
+    Die,
+    /// They run on untraced. The kernel resumes those that are stopped.
+    RunOn,
+}
+
+/// Attaches to a child of this process, which keeps running, and to all its descendants to come.
 ///
 /// # Errors
 /// `EPERM` where a security module, a container or another tracer forbids it.
-pub(crate) fn seize(thread: Pid) -> io::Result<()> {
-    let options = libc::PTRACE_O_TRACESYSGOOD
+pub(crate) fn seize(thread: Pid, fate: Fate) -> io::Result<()> {
+    let mut options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACEEXIT
-        | libc::PTRACE_O_TRACESECCOMP
-        | libc::PTRACE_O_EXITKILL;
+        | libc::PTRACE_O_TRACESECCOMP;
+    if fate == Fate::Die {
+        options |= libc::PTRACE_O_EXITKILL;
+    }
     request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
+}
+
+/// Stops a thread as soon as it is outside of the kernel. A call that a signal would end is ended.
+pub(crate) fn interrupt(thread: Pid) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, thread, 0, 0).map(drop)
 }
 
 /// The result of waiting.
@@ -106,7 +134,7 @@ pub(crate) fn seize(thread: Pid) -> io::Result<()> {
 pub(crate) enum News {
     /// A thread changed.
     Changed(Pid, Change),
-    /// No thread changed; only [`poll`] returns this.
+    /// No thread changed: [`poll`] found none, or a signal interrupted [`wait`].
     Nothing,
     /// No thread is left.
     AllEnded,
@@ -134,8 +162,35 @@ fn news(options: i32) -> io::Result<News> {
                 }
             }
             Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(News::AllEnded),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(News::Nothing),
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A change of a child that is not traced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChildChange {
+    /// A signal stopped it.
+    Stopped(i32),
+    Ended(Exit),
+}
+
+/// Waits until a child that is not traced stops or ends.
+pub(crate) fn wait_for_child(child: Pid) -> io::Result<ChildChange> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the result.
+        match checked(unsafe { libc::waitpid(child.0, &raw mut status, libc::__WALL | libc::WUNTRACED) }) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            Ok(_) if libc::WIFSTOPPED(status) => return Ok(ChildChange::Stopped(libc::WSTOPSIG(status))),
+            Ok(_) if libc::WIFEXITED(status) => {
+                return Ok(ChildChange::Ended(Exit::Status(libc::WEXITSTATUS(status))));
+            }
+            Ok(_) if libc::WIFSIGNALED(status) => {
+                return Ok(ChildChange::Ended(Exit::Signal(libc::WTERMSIG(status))));
+            }
+            _ => {}
         }
     }
 }
@@ -217,16 +272,9 @@ impl Stopped<Entry> {
     /// The call that is about to begin; `None` when the thread was killed meanwhile. The thread must not be resumed
     /// then. If it stops for its end, [`wait`] reports that.
     pub(crate) fn entered(&self) -> Option<Entered> {
-        let mut facts = CallFacts::default();
-        let address = &raw mut facts as usize;
-        match request(PTRACE_GET_SYSCALL_INFO, self.thread, size_of::<CallFacts>(), address) {
-            Ok(_) if facts.kind != BEFORE_A_CALL => None,
-            Ok(_) => Some(Entered {
-                thread: self.thread,
-                number: facts.number,
-                arguments: facts.arguments,
-                word: facts.word as u16,
-            }),
+        match call_facts(self.thread) {
+            Ok(facts) if facts.kind != BEFORE_A_CALL => None,
+            Ok(facts) => Some(facts.entered(self.thread, facts.word as u16)),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
             Err(_) => self.entered_by_registers(),
         }
@@ -236,12 +284,30 @@ impl Stopped<Entry> {
     fn entered_by_registers(&self) -> Option<Entered> {
         let registers = self.registers().ok()?;
         let word = event_message(self.thread)? as u16;
-        let arguments = std::array::from_fn(|index| registers.argument(index));
-        Some(Entered { thread: self.thread, number: registers.call_number(), arguments, word })
+        Some(registers.entered(self.thread, word))
     }
 }
 
 impl Stopped<Return> {
+    /// The side of a call at which the thread stopped. `is_inside`: its last stop of this kind was before a call, which
+    /// kernels before 5.3 do not tell. `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
+    pub(crate) fn side(self, is_inside: bool) -> Option<Side> {
+        let thread = self.thread;
+        match call_facts(thread) {
+            Ok(facts) if facts.kind == BEGIN_OF_A_CALL => {
+                Some(Side::Begin(Stopped::at(thread), facts.entered(thread, 0)))
+            }
+            Ok(facts) if facts.kind == END_OF_A_CALL => Some(Side::End(self, facts.number as i64)),
+            Ok(_) => None,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+            Err(_) if is_inside => self.return_value().map(|value| Side::End(self, value)),
+            Err(_) => {
+                let entered = self.registers().ok()?.entered(thread, 0);
+                Some(Side::Begin(Stopped::at(thread), entered))
+            }
+        }
+    }
+
     /// The return value of the call; `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
     pub(crate) fn return_value(&self) -> Option<i64> {
         return_value(self.thread)
@@ -264,8 +330,8 @@ impl Stopped<Replaced> {
 
 impl Stopped<Delivery> {
     /// Delivers the signal and resumes the thread.
-    pub(crate) fn deliver(self, signal: i32) -> io::Result<()> {
-        resume(self.thread, Until::NextStop, signal)
+    pub(crate) fn deliver(self, signal: i32, until: Until) -> io::Result<()> {
+        resume(self.thread, until, signal)
     }
 
     /// The process that sent the signal; `None` for other sources.
@@ -335,10 +401,21 @@ fn request(request: Request, thread: Pid, address: usize, data: usize) -> io::Re
 /// Source: `linux/ptrace.h`, from kernel 5.3.
 const PTRACE_GET_SYSCALL_INFO: Request = 0x420e;
 
+/// `PTRACE_SYSCALL_INFO_ENTRY`.
+const BEGIN_OF_A_CALL: u8 = 1;
+/// `PTRACE_SYSCALL_INFO_EXIT`.
+const END_OF_A_CALL: u8 = 2;
 /// `PTRACE_SYSCALL_INFO_SECCOMP`.
 const BEFORE_A_CALL: u8 = 3;
 
-/// `struct ptrace_syscall_info` of a seccomp stop.
+fn call_facts(thread: Pid) -> io::Result<CallFacts> {
+    let mut facts = CallFacts::default();
+    let address = &raw mut facts as usize;
+    request(PTRACE_GET_SYSCALL_INFO, thread, size_of::<CallFacts>(), address)?;
+    Ok(facts)
+}
+
+/// `struct ptrace_syscall_info` of a stop before a call. After a call, the result has the place of the number.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct CallFacts {
@@ -351,6 +428,13 @@ struct CallFacts {
     arguments: [u64; 6],
     word: u32,
     reserved: u32,
+}
+
+impl CallFacts {
+    fn entered(&self, thread: Pid, word: u16) -> Entered {
+        let Self { number, arguments, architecture, .. } = *self;
+        Entered { thread, number, arguments, word, architecture }
+    }
 }
 
 /// `NT_PRSTATUS`. Source: `linux/elf.h`.
@@ -372,6 +456,14 @@ impl Registers {
     const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
     /// The position of orig_rax.
     const NUMBER: usize = 15;
+
+    /// The architecture whose interface the current call uses, by the code segment: 32-bit code has its own.
+    fn architecture(&self) -> u32 {
+        const CODE_SEGMENT: usize = 17;
+        const SEGMENT_OF_32_BITS: u64 = 0x23;
+        let is_foreign = self.0[CODE_SEGMENT] == SEGMENT_OF_32_BITS;
+        native::FOREIGN.iter().find(|_| is_foreign).map_or(native::ARCHITECTURE, |(foreign, _)| *foreign)
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -380,9 +472,20 @@ impl Registers {
     const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
     /// The position of x8.
     const NUMBER: usize = 8;
+
+    /// The architecture whose interface the current call uses. Only kernels that do not tell it need this, and those
+    /// give fewer registers of 32-bit programs, so that they are not taken for native ones.
+    fn architecture(&self) -> u32 {
+        native::ARCHITECTURE
+    }
 }
 
 impl Registers {
+    fn entered(&self, thread: Pid, word: u16) -> Entered {
+        let arguments = std::array::from_fn(|index| self.argument(index));
+        Entered { thread, number: self.call_number(), arguments, word, architecture: self.architecture() }
+    }
+
     /// The number of the thread's current call.
     pub(crate) fn call_number(&self) -> u64 {
         self.0[Self::NUMBER]

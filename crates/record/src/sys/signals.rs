@@ -4,6 +4,7 @@ use super::checked;
 use quell_trace::Pid;
 use std::io;
 use std::os::unix::thread::JoinHandleExt;
+use std::time::Duration;
 
 /// A set of blocked signals.
 #[derive(Clone, Copy)]
@@ -72,11 +73,16 @@ pub(crate) struct Received {
 pub(crate) fn wait_for(signals: &Mask) -> Option<Received> {
     // SAFETY: a structure of plain numbers may be all zeros.
     let mut facts: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: both point to live values.
-    let signal = unsafe { libc::sigwaitinfo(&raw const signals.0, &raw mut facts) };
-    if signal <= 0 {
-        return None;
-    }
+    let signal = loop {
+        // SAFETY: both point to live values.
+        let signal = unsafe { libc::sigwaitinfo(&raw const signals.0, &raw mut facts) };
+        // A stop and continuation of this process interrupts the wait.
+        match super::last_error().raw_os_error() {
+            _ if signal > 0 => break signal,
+            Some(libc::EINTR) => {}
+            _ => return None,
+        }
+    };
     // SAFETY: the kernel filled the structure, and senders are set where the code says that a process sent it.
     let sender = (facts.si_code <= 0).then(|| Pid(unsafe { facts.si_pid() }));
     Some(Received { signal, sender })
@@ -126,6 +132,57 @@ impl Drop for Disposition {
         set_action(self.signal, libc::SIG_IGN, 0);
         // SAFETY: puts back what the kernel gave.
         unsafe { libc::sigaction(self.signal, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Interrupts the waiting of the thread that made it, again and again, while it lives.
+pub(crate) struct Ticks {
+    timer: libc::timer_t,
+    _handler: Disposition,
+}
+
+impl std::fmt::Debug for Ticks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ticks")
+    }
+}
+
+impl Ticks {
+    /// Interrupts this thread every `period`, by `SIGALRM`. Range of `period`: below a second.
+    pub(crate) fn begin(period: Duration) -> io::Result<Self> {
+        const TO_THREAD: i32 = 4; // `SIGEV_THREAD_ID` of `asm-generic/siginfo.h`
+        extern "C" fn nothing(_: i32) {}
+        let handler = nothing as extern "C" fn(i32) as libc::sighandler_t;
+        // Without `SA_RESTART`, so that the signal ends a wait.
+        let before = set_action(libc::SIGALRM, handler, 0);
+        let handler = Disposition { signal: libc::SIGALRM, before };
+        // SAFETY: a structure of plain numbers may be all zeros.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = TO_THREAD;
+        event.sigev_signo = libc::SIGALRM;
+        event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut timer: libc::timer_t = std::ptr::null_mut();
+        // SAFETY: both structures are valid.
+        let made = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+        checked(made)?;
+        let ticks = Self { timer, _handler: handler };
+        let period = libc::timespec { tv_sec: 0, tv_nsec: period.subsec_nanos().into() };
+        let times = libc::itimerspec { it_interval: period, it_value: period };
+        // SAFETY: the timer exists, and the times are valid; the earlier ones are not asked for.
+        checked(unsafe { libc::timer_settime(ticks.timer, 0, &raw const times, std::ptr::null_mut()) })?;
+        Ok(ticks)
+    }
+
+    /// Lets them through. The thread's mask may block them before.
+    pub(crate) fn unblock(&self) {
+        Mask::of(&[libc::SIGALRM]).change(libc::SIG_UNBLOCK);
+    }
+}
+
+impl Drop for Ticks {
+    fn drop(&mut self) {
+        // SAFETY: the timer exists until here.
+        unsafe { libc::timer_delete(self.timer) };
     }
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<CString>,
     /// Shape: `NAME=value` each.
     pub(crate) environment: Vec<CString>,
-    pub(crate) filter: Vec<Instruction>,
+    /// `None` for an engine that stops every call.
+    pub(crate) filter: Option<Vec<Instruction>>,
 }
 
 /// The process before it is released.
@@ -45,17 +46,26 @@ pub(crate) enum Step {
 /// The shell that runs a script without `#!`, as `execvp(3)` does.
 const SHELL: &CStr = c"/bin/sh";
 
-/// Creates the process. It has the caller's descriptors, and the signal state that the caller itself inherited.
+/// Creates the process. It has the caller's descriptors, and the signal state that the caller itself inherited. It carries
+/// out `prepare` before it waits, and ends if that fails.
 ///
 /// # Errors
 /// `EAGAIN` or `ENOMEM` where the system cannot create another process.
-pub(crate) fn spawn(program: &Program, mask: &Mask) -> io::Result<Waiting> {
+pub(crate) fn spawn(
+    program: &Program,
+    mask: &Mask,
+    prepare: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Waiting> {
     let (gate_in, gate) = io::pipe()?;
     let (failure, failure_out) = io::pipe()?;
     let plan = Plan::new(program, mask);
-    // SAFETY: the child calls async-signal-safe functions only, and never returns from `become_command`.
+    // SAFETY: the child never returns from `become_command`. It calls async-signal-safe functions only, but for `prepare`,
+    // which may allocate: every C library that quell is linked with makes its allocator usable in the child.
     let process = checked(unsafe { libc::fork() })?;
     if process == 0 {
+        if prepare().is_err() {
+            exit();
+        }
         plan.become_command(gate_in.as_raw_fd(), gate.as_raw_fd(), failure_out.as_raw_fd());
     }
     Ok(Waiting { process: Pid(process as i32), gate, failure })
@@ -118,7 +128,7 @@ impl<'a> Plan<'a> {
         }
         quell_base::restore_inherited();
         self.mask.restore();
-        if let Err(errno) = seccomp::install(&self.program.filter) {
+        if let Some(Err(errno)) = self.program.filter.as_deref().map(seccomp::install) {
             report(failure, Step::Filter, errno);
         }
         let mut errno = execute(&self.program.file, &self.arguments, &self.environment);

@@ -150,9 +150,20 @@ impl Stage {
     }
 
     pub(crate) fn record(&self) -> Run {
+        self.record_by(&[])
+    }
+
+    /// Records by the engine that has no filter; the start is over after so many quiet seconds.
+    pub(crate) fn record_start(&self, quiet: f64) -> Run {
+        self.record_by(&[&format!("--start={quiet}")])
+    }
+
+    fn record_by(&self, options: &[&str]) -> Run {
         let folder = place::directory("quell-record-");
         let trace = folder.path().join("t.qtrace");
-        let output = self.run_under(&[recorder().to_str().unwrap(), trace.to_str().unwrap()]);
+        let (recorder, trace_name) = (recorder(), trace.to_str().unwrap().to_owned());
+        let words = [&[recorder.to_str().unwrap()], options, &[&*trace_name]].concat();
+        let output = self.run_under(&words);
         let recording = Recording::open(&trace)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
         Run { output, recording, _folder: folder }
@@ -264,14 +275,17 @@ pub(crate) fn show(seen: &Seen) -> String {
     format!("{}({}) {}", seen.name, words.join(", "), seen.errno.as_deref().unwrap_or(""))
 }
 
-/// True when this machine lets the test trace; prints the reason otherwise.
-pub(crate) fn may_trace() -> bool {
+/// Something when this machine lets the test trace; prints the reason otherwise.
+pub(crate) fn may_trace() -> Option<()> {
     let allowed = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
-    match allowed {
-        Ok(status) if status.success() => true,
-        _ => {
-            println!("skipped, because strace cannot trace here");
-            false
-        }
+    let is_allowed = allowed.is_ok_and(|status| status.success());
+    if !is_allowed {
+        println!("skipped, because strace cannot trace here");
     }
+    is_allowed.then_some(())
+}
+
+/// A directory for traces, where the test may trace.
+pub(crate) fn traced_directory() -> Option<tempfile::TempDir> {
+    may_trace().map(|()| place::directory("quell-record-"))
 }

@@ -9,21 +9,56 @@ mod diff;
 mod replay;
 mod report;
 
+use std::borrow::Borrow;
+
 pub use calibration::calibrate;
-pub use diff::{DiffTable, diff};
+pub use diff::DIFF_TABLES;
 pub use replay::replay;
-pub use report::{ReportTable, report};
+pub use report::REPORT_TABLES;
+
+/// One of the tables that a view has.
+#[derive(Debug)]
+pub struct CsvTable<V: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// The meaning of a row.
+    pub row: &'static str,
+    text: fn(&V) -> String,
+}
+
+impl<V> CsvTable<V> {
+    const fn new(name: &'static str, row: &'static str, text: fn(&V) -> String) -> Self {
+        Self { name, row, text }
+    }
+
+    /// The whole table, with the rows that the view has.
+    pub fn text(&self, view: &V) -> String {
+        (self.text)(view)
+    }
+}
 
 /// A column: its name, and a row's cell in it.
 type Column<T> = (&'static str, fn(&T) -> String);
 
+/// The columns of a type of row. A cell is the field of its column's name, or the value after `=`.
+macro_rules! columns {
+    ($row:ident: $type:ty; $($name:ident $(= $value:expr)?),*) => {{
+        let columns: &[Column<$type>] =
+            &[$((stringify!($name), |$row| columns!(@ $row $name $($value)?).cell())),*];
+        columns
+    }};
+    (@ $row:ident $name:ident) => { $row.$name };
+    (@ $row:ident $name:ident $value:expr) => { $value };
+}
+use columns;
+
 /// The header and every row.
-fn table<T>(columns: &[Column<T>], rows: impl IntoIterator<Item = T>) -> String {
+fn table<T>(columns: &[Column<T>], rows: impl IntoIterator<Item = impl Borrow<T>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let memory = "writing to memory, as many cells as columns";
     writer.write_record(columns.iter().map(|(name, _)| name)).expect(memory);
     for row in rows {
-        writer.write_record(columns.iter().map(|(_, cell)| inert(cell(&row)))).expect(memory);
+        writer.write_record(columns.iter().map(|(_, cell)| inert(cell(row.borrow())))).expect(memory);
     }
     let text = writer.into_inner().expect(memory);
     String::from_utf8(text).expect("cells are text")
@@ -36,9 +71,27 @@ fn inert(cell: String) -> String {
     if formula { format!("'{cell}") } else { cell }
 }
 
+/// A value as the text of a cell.
+trait Cell {
+    fn cell(&self) -> String;
+}
+
+macro_rules! cells {
+    ($($type:ty),*) => { $(impl Cell for $type { fn cell(&self) -> String { self.to_string() } })* };
+}
+cells!(bool, i32, u16, u32, u64, usize, f64, str, String);
+
 /// Empty where there is nothing.
-fn optional(value: Option<impl ToString>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self) -> String {
+        self.as_ref().map_or(String::new(), Cell::cell)
+    }
+}
+
+impl<T: Cell + ?Sized> Cell for &T {
+    fn cell(&self) -> String {
+        (*self).cell()
+    }
 }
 
 #[cfg(test)]
@@ -47,17 +100,16 @@ mod tests {
 
     #[test]
     fn cells_are_quoted_where_they_must_be_and_a_table_without_rows_has_its_header() {
-        let columns: [Column<&str>; 2] =
-            [("name", |row| (*row).to_owned()), ("length", |row| row.len().to_string())];
-        assert_eq!(table(&columns, []), "name,length\n");
+        let columns = columns!(row: &'static str; name = row, length = row.len());
+        assert_eq!(table(columns, [""; 0]), "name,length\n");
         let formulas = ["=1+2", "+cmd|' /C x'!A0", "-x", "@SUM(A1)", "-5", "+0.5", "-1e-3"];
         assert_eq!(
-            table(&[("name", |row: &&str| (*row).to_owned())], formulas),
+            table(columns!(row: &'static str; name = row), formulas),
             "name\n'=1+2\n'+cmd|' /C x'!A0\n'-x\n'@SUM(A1)\n-5\n+0.5\n-1e-3\n"
         );
         let rows = ["plain", "a,b", "\"q\"", "", "two\nlines"];
         assert_eq!(
-            table(&columns, rows),
+            table(columns, rows),
             "name,length\nplain,5\n\"a,b\",3\n\"\"\"q\"\"\",3\n,0\n\"two\nlines\",9\n"
         );
     }

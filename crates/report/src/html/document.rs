@@ -1,5 +1,6 @@
 //! A whole page around its content: policy, style sheet, the objects that its script reads, the script.
 
+use super::bundle;
 use super::escape::{data, shown};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -24,8 +25,6 @@ pub(super) struct Document<'a> {
     /// The permissions: this script and the style sheet by their digests, and no request.
     pub(super) policy: &'a str,
 }
-
-const STYLE: &str = include_str!("../../web/dist/page.css");
 
 /// The page.
 pub(super) fn document(parts: &Document<'_>) -> String {
@@ -54,7 +53,7 @@ pub(super) fn document(parts: &Document<'_>) -> String {
                 meta name="generator" content=(format_args!("quell {version}"));
                 meta name="description" content=(shown(description));
                 title { (shown(title)) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(bundle::style())) }
             }
             body {
                 (PreEscaped(shown(&top.0)))

@@ -12,6 +12,7 @@
 //! quell needs no npm. All text of a trace is hostile: `maud` escapes markup, and `escape` hidden characters.
 //! Nothing is computed here: a page is a form of what `--json` prints.
 
+mod bundle;
 mod document;
 mod escape;
 mod findings;
@@ -25,7 +26,6 @@ use crate::view::ReportView;
 use document::{Document, document};
 use maud::html;
 
-const SCRIPT: &str = include_str!("../../web/dist/page.js");
 /// The permissions that the page of a report gives the browser.
 const POLICY: &str = include_str!("../../web/dist/policy.txt");
 
@@ -49,7 +49,7 @@ pub fn report(report: &ReportView) -> Result<String, serde_json::Error> {
         missing: "Charts and tables need JavaScript, which this browser does not run.",
         foot: "Times have the recorder's own work in them.",
         data: &[("report", serde_json::to_string(report)?)],
-        script: SCRIPT,
+        script: &bundle::report_script(),
         policy: POLICY,
     }))
 }

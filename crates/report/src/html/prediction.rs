@@ -1,5 +1,6 @@
 //! The page of a prediction: words and tables that need no script, and the object that the script draws from.
 
+use super::bundle;
 use super::document::{Document, document};
 use super::escape::prose;
 use super::tables;
@@ -8,7 +9,6 @@ use crate::view::PredictionPage;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-const SCRIPT: &str = include_str!("../../web/dist/prediction.js");
 /// The permissions that the page gives the browser.
 const POLICY: &str = include_str!("../../web/dist/prediction.policy.txt");
 
@@ -33,7 +33,7 @@ pub fn prediction(page: &PredictionPage, whole: &impl serde::Serialize) -> Resul
         missing: "The chart needs JavaScript, which this browser does not run; its numbers are in the tables.",
         foot: "Predicted, not measured: a range, from the figures at the end of this page.",
         data: &[("report", serde_json::to_string(whole)?), ("page", serde_json::to_string(page)?)],
-        script: SCRIPT,
+        script: &bundle::prediction_script(),
         policy: POLICY,
     }))
 }

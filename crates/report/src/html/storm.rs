@@ -78,6 +78,7 @@ fn circumstances(report: &ReportView) -> String {
     let ended = match (report.exit_status, report.seconds) {
         (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
         (Some(status), None) => format!("status {status}"),
+        (None, Some(took)) if report.is_cut() => format!("the first {}", seconds(took)),
         (None, _) if report.recordings.iter().any(|recording| recording.partial) => {
             "the recording ended first".into()
         }

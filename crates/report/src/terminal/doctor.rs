@@ -29,10 +29,11 @@ pub fn doctor(examined: &DoctorView, style: Style) -> String {
         "extract" => "extracts the image into memory (mode `extract`)",
         _ => "runs commands plain (mode `off`)",
     };
-    let record = match examined.record_works {
-        Some(true) => "works",
-        Some(false) => "does not work; `quell import strace LOG` reads a log of strace",
-        None => "could not be tried",
+    let record = match (examined.record_works, examined.record_engine) {
+        (Some(true), Some("mount")) => "works through a mount, which sees less than ptrace does",
+        (Some(true), _) => "works",
+        (Some(false), _) => "does not work; `quell import strace LOG` reads a log of strace",
+        (None, _) => "could not be tried",
     };
     // Writing to a string cannot fail.
     _ = write!(text, "\nquell run     {run}\nquell record  {record}\n");

@@ -105,9 +105,12 @@ fn time(point: &PredictPoint, launch: f64) -> String {
 fn knee(profile: &PredictProfile) -> String {
     match profile.knee_nodes {
         Some(knee) if knee >= 1.0 => {
-            format!("{} nodes: beyond, the time grows with their number", grouped(knee.round() as u64))
+            format!(
+                "{} nodes: with more, time grows in proportion to their number",
+                grouped(knee.round() as u64)
+            )
         }
-        Some(_) => "one node alone asks more than a server does in its time".to_owned(),
+        Some(_) => "below one node: one alone fully uses a shared server, or the shared cores".to_owned(),
         None => "none: nothing is shared".to_owned(),
     }
 }

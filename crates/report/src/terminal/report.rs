@@ -41,9 +41,8 @@ pub fn report(report: &ReportView, detail: Detail, style: Style) -> String {
     super::ranks::ranks(&mut page, report);
     page.text.push('\n');
     if detail == Detail::Essential {
-        page.entry("more", &report.headline.everything, Role::Command);
+        page.long_command("more", &report.headline.everything);
     }
-    // On one line however long: it is copied.
     page.long_command("next", &report.headline.next);
     page.finished()
 }
@@ -61,7 +60,7 @@ fn headline(page: &mut Page, report: &ReportView) {
     page.entry("asked", &asked, Role::Plain);
     page.entry("served", &who_served(report), Role::Plain);
     page.entry("rate", &how_fast(report), Role::Plain);
-    page.entry("next", &report.headline.overview, Role::Command);
+    page.long_command("next", &report.headline.overview);
 }
 
 /// The network first; what served nothing is left out, but for the network and the node.
@@ -89,6 +88,7 @@ fn how_it_ended(report: &ReportView) -> String {
     match (&report.ended, report.seconds) {
         (Some(ended), Some(took)) => format!("{runs}: {ended} after {}", seconds(took)),
         (Some(ended), None) => format!("{runs}: {ended}"),
+        (None, Some(took)) if report.is_cut() => format!("{runs}: its first {}", seconds(took)),
         (None, _) if partial => format!("{runs}: the recording ended first"),
         (None, _) => format!("{runs}: how it ended is not known"),
     }

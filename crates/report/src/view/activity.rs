@@ -1,6 +1,6 @@
 //! Operations and open files over time, and phases.
 
-use super::Extent;
+use super::Rows;
 use quell_analyse::{Data, Phases, activity};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,8 +52,8 @@ pub struct Phase {
     pub metadata_operations_per_second: Option<f64>,
 }
 
-pub(super) fn activity(activity: &activity::Activity, extent: Extent) -> Activity {
-    let binned = activity.at_most(extent.intervals());
+pub(super) fn activity(activity: &activity::Activity, rows: Rows) -> Activity {
+    let binned = activity.at_most(rows.intervals());
     let series = binned.series.into_iter().map(|series| Series {
         class: series.class.name().into(),
         part: series.part.name().into(),
@@ -62,8 +62,8 @@ pub(super) fn activity(activity: &activity::Activity, extent: Extent) -> Activit
     Activity { interval_seconds: binned.interval.as_seconds(), series: series.collect() }
 }
 
-pub(super) fn open_files(data: &Data, extent: Extent) -> OpenFiles {
-    let (interval, most) = data.open_files.at_most(extent.intervals());
+pub(super) fn open_files(data: &Data, rows: Rows) -> OpenFiles {
+    let (interval, most) = data.open_files.at_most(rows.intervals());
     OpenFiles { interval_seconds: interval.as_seconds(), most, highest: data.open_files.most() }
 }
 

@@ -10,8 +10,10 @@ pub struct SourceCheckView {
     pub schema_version: u32,
     /// The image.
     pub image: String,
-    /// All originals are as they were when it was made.
+    /// No original differs from what it was when the image was made; also where none was compared.
     pub unchanged: bool,
+    /// False where this node does not have the originals of a complete image, so that nothing was compared.
+    pub compared: bool,
     /// Files, directories and links that were compared.
     pub entries: u64,
     /// Operations that this took on the originals.

@@ -1,6 +1,6 @@
 //! The data side: requests, file by file.
 
-use super::Extent;
+use super::Rows;
 use quell_analyse::data;
 use quell_base::escape;
 use schemars::JsonSchema;
@@ -129,9 +129,9 @@ const MANY_CALLS: u64 = 1000;
 /// A file with less of the bytes than one in so many is a module or a library beside the others.
 const ONE_IN: u64 = 100;
 
-pub(super) fn data(data: &data::Data, extent: Extent) -> Data {
+pub(super) fn data(data: &data::Data, rows: Rows) -> Data {
     let directions = [data::Direction::Read, data::Direction::Write];
-    let families = directions.into_iter().flat_map(|way| data.patterns(way).into_iter().take(extent.rows()));
+    let families = directions.into_iter().flat_map(|way| data.patterns(way).into_iter().take(rows.most()));
     let mut patterns: Vec<Family> = families.map(Family::from).collect();
     patterns.sort_by_key(|family| Reverse(family.bytes));
     let (mut writes, mut bytes, mut calls) = (0, 0u64, 0);
@@ -144,7 +144,7 @@ pub(super) fn data(data: &data::Data, extent: Extent) -> Data {
         file.writes.sizes.iter().for_each(|(entry, calls)| sizes[entry].1 += calls);
     }
     Data {
-        files: data.top_files(extent.rows()).into_iter().map(|(path, file)| row(path, file, bytes)).collect(),
+        files: data.top_files(rows.most()).into_iter().map(|(path, file)| row(path, file, bytes)).collect(),
         patterns,
         streams: Streams { calls: data.streams.calls, bytes: data.streams.bytes.0 },
         ranks: data.ranks.len() as u64,

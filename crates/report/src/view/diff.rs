@@ -1,7 +1,7 @@
 //! The object of `quell diff --json`.
 
 use super::parts::{CallsAndErrors, Doubt, Latency, Totals};
-use super::{Extent, SCREEN};
+use super::{Rows, SCREEN};
 use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, PathCounts};
@@ -229,7 +229,7 @@ pub struct Increase {
 }
 
 /// The object of `quell diff --json`. `increases` are the totals that grew by more than was allowed.
-pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], extent: Extent) -> DiffView {
+pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], rows: Rows) -> DiffView {
     let Comparison { a, b, .. } = comparison;
     let served = |by: ServedBy, a, b| ServedPair { by: by.name().into(), a, b };
     let counts =
@@ -255,8 +255,8 @@ pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], extent:
         appeared: names(&comparison.appeared()),
         totals: Pair { a: a.totals.into(), b: b.totals.into() },
         latency: comparison.calls.iter().map(LatencyPair::from).collect(),
-        searches: comparison.searches.iter().take(extent.rows()).map(SearchPair::from).collect(),
-        paths: paths(&comparison.paths, extent),
+        searches: comparison.searches.iter().take(rows.most()).map(SearchPair::from).collect(),
+        paths: paths(&comparison.paths, rows),
         increases: increases.iter().map(Increase::from).collect(),
         doubts: Pair { a: doubts(&a.doubts), b: doubts(&b.doubts) },
         comparison_doubts: comparison.doubt().iter().map(Doubt::from).collect(),
@@ -295,7 +295,7 @@ impl From<&EntryPair> for SearchPair {
     }
 }
 
-fn paths(paths: &comparison::Paths, extent: Extent) -> Paths {
+fn paths(paths: &comparison::Paths, rows: Rows) -> Paths {
     let share = |(change, share): (Change, comparison::Share)| PathShare {
         change: change.name().into(),
         paths: share.paths,
@@ -303,8 +303,8 @@ fn paths(paths: &comparison::Paths, extent: Extent) -> Paths {
         b: share.b,
     };
     let common = |by| -> (Vec<CommonPaths>, usize) {
-        let rows = paths.common(by);
-        (rows.iter().take(extent.rows()).map(CommonPaths::from).collect(), rows.len())
+        let common = paths.common(by);
+        (common.iter().take(rows.most()).map(CommonPaths::from).collect(), common.len())
     };
     let ((directories, directory_count), (names, name_count)) = (common(By::Directory), common(By::Name));
     let differs = |pair: &&PathPair| pair.a.metadata_operations != pair.b.metadata_operations;
@@ -313,7 +313,7 @@ fn paths(paths: &comparison::Paths, extent: Extent) -> Paths {
         shares: paths.shares().into_iter().map(share).collect(),
         directories,
         names,
-        changed: paths.changed.iter().take(extent.rows()).map(ChangedPath::from).collect(),
+        changed: paths.changed.iter().take(rows.most()).map(ChangedPath::from).collect(),
         folded: paths.folded,
         folded_rows: paths.folded_rows,
         repeats: repeats.iter().take(SCREEN).map(|pair| ChangedPath::from(*pair)).collect(),

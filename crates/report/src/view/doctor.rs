@@ -18,6 +18,8 @@ pub struct DoctorView {
     pub run_mode: &'static str,
     /// `quell record` works here; null when it could not be tried.
     pub record_works: Option<bool>,
+    /// The engine of `quell record` here: `ptrace` or `mount`; null when it does not work or could not be tried.
+    pub record_engine: Option<&'static str>,
 }
 
 /// One thing that was tried.

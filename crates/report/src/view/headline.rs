@@ -1,7 +1,7 @@
 //! The storm in one sentence, what it would be on many nodes, and the next command.
 
 use crate::number::{grouped, percent, rounded, seconds};
-use crate::text::{clean, command, finished, quoted};
+use crate::text::{clean, command, finished};
 use quell_analyse::findings::Cost;
 use quell_analyse::scale::{START_UP_SHARE, StartUp};
 use quell_analyse::{Diagnosis, Scaled, Summary};
@@ -46,7 +46,7 @@ pub struct ScaledStart {
 pub(super) fn headline(summary: &Summary, diagnosis: &Diagnosis) -> Headline {
     let scaled = summary.scaled(NODES);
     let began = summary.recordings.iter().map(|facts| facts.began).min_by(f64::total_cmp);
-    let traces = trace_names(summary);
+    let traces = summary.trace_words();
     Headline {
         clauses: clauses(summary, &scaled).iter().map(|clause| finished(clause)).collect(),
         began,
@@ -76,7 +76,7 @@ fn first_command(summary: &Summary, diagnosis: &Diagnosis) -> String {
 
 /// The next step: record an empty recording anew, pack what the network served, or see what packing changed.
 fn next_command(summary: &Summary) -> String {
-    let traces = trace_names(summary);
+    let traces = summary.trace_words();
     let served = summary.served;
     if summary.events() == 0 {
         return format!("quell record -- {}", command(summary.command()));
@@ -84,25 +84,11 @@ fn next_command(summary: &Summary) -> String {
     if served.quell > 0 {
         return format!("quell diff PLAIN {traces}");
     }
-    let root = if served.network > 0 { "" } else { " --root DIR" };
-    format!("quell pack {traces}{root} -o {}", image_name(summary))
-}
-
-/// The recordings as they were named; of many the first.
-fn trace_names(summary: &Summary) -> String {
-    let names = || summary.recordings.iter().map(|facts| quoted(clean(&facts.name)));
-    match summary.recordings.len() {
-        0 => "TRACE".to_owned(),
-        1..=3 => names().collect::<Vec<_>>().join(" "),
-        _ => format!("{} ...", names().next().unwrap_or_default()),
-    }
-}
-
-/// The name of the image: that of the trace.
-fn image_name(summary: &Summary) -> String {
-    let name = summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
-    let name = name.rsplit('/').next().unwrap_or(name);
-    quoted(clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
+    let root = match served.network {
+        0 => quell_analyse::root_flags(&quell_analyse::local_roots(summary)),
+        _ => String::new(),
+    };
+    format!("quell pack {traces}{root} -o {}", summary.image_word())
 }
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {

@@ -5,6 +5,7 @@
 //! these types.
 
 mod activity;
+mod cache;
 mod calibrate;
 mod check;
 mod config;
@@ -30,6 +31,7 @@ mod searches;
 mod validate;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
+pub use cache::{CacheListView, CachedProgram};
 pub use calibrate::{
     CalibrateView, CalibratedCase, CalibratedFigure, CalibratedRun, CalibratedValue, CaseGroup, KeptByClient,
     calibrate,
@@ -72,7 +74,7 @@ pub use replay::{
 };
 pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, PathTables, Recorder, Recording,
-    ReportView, ServedBy, StartUp, Syscall, report,
+    ReportView, Served, StartUp, Syscall, report,
 };
 pub use schemas::{NamedSchema, SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
@@ -84,18 +86,18 @@ pub use validate::{
 /// Version of every object. It changes when a field is removed or gets another meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The length of the tables of a view: the whole is in the trace itself.
+/// The rows of a view's tables: the whole is in the trace itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum Rows {
     /// At most 1000 rows of each table, and 512 intervals: JSON, the page, the terminal.
     Top,
     /// Every row: CSV.
     Whole,
 }
 
-impl Extent {
+impl Rows {
     /// Rows of a table at most.
-    const fn rows(self) -> usize {
+    const fn most(self) -> usize {
         match self {
             Self::Top => 1000,
             Self::Whole => usize::MAX,

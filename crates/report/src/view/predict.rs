@@ -22,7 +22,9 @@ pub struct PredictView {
     pub profile: String,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
-    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
+    /// The number of nodes at which a shared server, or the shared cores, are fully used;
+    /// with more nodes, time grows in proportion to their number; absent when nothing is
+    /// shared.
     pub knee_nodes: Option<f64>,
     /// Every profile, as given.
     pub profiles: Vec<PredictProfile>,
@@ -76,7 +78,9 @@ pub struct PredictProfile {
     pub overlaps: Vec<String>,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
-    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
+    /// The number of nodes at which a shared server, or the shared cores, are fully used;
+    /// with more nodes, time grows in proportion to their number; absent when nothing is
+    /// shared.
     pub knee_nodes: Option<f64>,
     /// The figures that the time depends on at the largest number of nodes, largest swing first.
     pub sensitivities: Vec<PredictSensitivity>,
@@ -215,7 +219,7 @@ fn inputs(
     }
 }
 
-/// What would be changed, in words. Shape: empty when nothing is.
+/// The change, in words. Shape: empty when nothing is.
 fn what_if(question: &StartQuestion) -> Vec<String> {
     let changes = &question.changes;
     let share = |share: f64, what: &str| (share > 0.0).then(|| format!("{:.0} % of {what}", share * 100.0));

@@ -7,11 +7,11 @@ use super::folds::{FoldRow, folds};
 use super::headline::{Headline, headline};
 use super::parts::{Doubt, Latency, Totals};
 use super::searches::{Searches, searches};
-use super::{Extent, SCREEN};
+use super::{Rows, SCREEN};
 use quell_analyse::facts::{RecordingFacts, ending};
 use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
 use quell_analyse::{Diagnosis, FileSystemCounts, Scope, Summary};
-use quell_trace::{Call, Completeness, Errno, Exit};
+use quell_trace::{Call, Completeness, Ended, Errno, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct ReportView {
     /// The whole in a few numbers.
     pub totals: Totals,
     /// Metadata operations by who answers for the file system; their sum is `totals.metadata_operations`.
-    pub served_by: ServedBy,
+    pub served_by: Served,
     /// The time in which nearly all metadata operations came. Null when there were none.
     pub start_up: Option<StartUp>,
     /// Operations over time.
@@ -109,7 +109,7 @@ pub struct Recorder {
 
 /// Metadata operations by who answers for the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ServedBy {
+pub struct Served {
     /// File systems that other nodes share.
     pub network: u64,
     /// Images mounted by quell.
@@ -267,6 +267,8 @@ pub struct Recording {
     pub lost: u64,
     /// The recorder was ended early.
     pub partial: bool,
+    /// The event that ended it: `exit`, `started`, `limit`. After the latter two the command ran on.
+    pub ended: Option<&'static str>,
     /// Ranks of the job.
     #[serde(skip)]
     pub ranks: Option<u32>,
@@ -281,9 +283,17 @@ pub struct Recording {
     pub engine: String,
 }
 
+impl ReportView {
+    /// A recording ended while its command ran on.
+    pub fn is_cut(&self) -> bool {
+        let cut = [Ended::Started, Ended::Limit].map(|ended| Some(ended.name()));
+        self.recordings.iter().any(|recording| cut.contains(&recording.ended))
+    }
+}
+
 /// The object of `quell report --json`.
-pub fn report(summary: &Summary, diagnosis: &Diagnosis, extent: Extent) -> ReportView {
-    let (served, rows) = (summary.served, extent.rows());
+pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportView {
+    let served = summary.served;
     let start = summary.start_up().map(|start| StartUp {
         seconds: start.length.as_seconds(),
         metadata_operations: start.operations,
@@ -291,7 +301,7 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, extent: Extent) -> Repor
     });
     let recorder =
         Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
-    let all = tables(summary, Scope::All, rows);
+    let all = tables(summary, Scope::All, rows.most());
     ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
@@ -300,14 +310,14 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, extent: Extent) -> Repor
         headline: headline(summary, diagnosis),
         recorder,
         totals: summary.totals().into(),
-        served_by: ServedBy {
+        served_by: Served {
             network: served.network,
             quell: served.quell,
             local: served.local,
             unknown: served.unknown,
         },
         start_up: start,
-        activity: activity(&summary.activity, extent),
+        activity: activity(&summary.activity, rows),
         phases: phases(&summary.phases),
         syscalls: syscalls(summary),
         failures: failures(summary),
@@ -316,10 +326,10 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, extent: Extent) -> Repor
         top_directories: all.directories,
         missed_directories: all.missed_directories,
         missed_names: all.missed_names,
-        searches: searches(&summary.searches, extent),
-        data: data(&summary.data, extent),
-        open_files: open_files(&summary.data, extent),
-        commands: commands(summary, rows),
+        searches: searches(&summary.searches, rows),
+        data: data(&summary.data, rows),
+        open_files: open_files(&summary.data, rows),
+        commands: commands(summary, rows.most()),
         folds: folds(summary),
         recordings: summary.recordings.iter().map(Recording::from).collect(),
         doubts: summary.doubts().iter().map(Doubt::from).collect(),
@@ -441,6 +451,7 @@ impl From<&RecordingFacts> for Recording {
             events: facts.events,
             lost: facts.lost,
             partial: facts.completeness == Completeness::Partial,
+            ended: facts.ended.map(Ended::name),
             ranks: facts.ranks,
             job: facts.job.clone(),
             command: facts.command.clone(),

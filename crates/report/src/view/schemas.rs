@@ -8,7 +8,8 @@ use serde_json::Value;
 pub type NamedSchema = (&'static str, fn() -> Value);
 
 /// Each object by the name of its schema in `docs/schema`, with the function that makes the schema. Sorted by name.
-pub const SCHEMAS: [NamedSchema; 21] = [
+pub const SCHEMAS: [NamedSchema; 22] = [
+    ("cache-ls", of::<CacheListView>),
     ("check", of::<SourceCheckView>),
     ("config", of::<ConfigView>),
     ("diff", of::<DiffView>),

@@ -1,6 +1,6 @@
 //! Searches: which entry of which list cost how much, and what was looked for.
 
-use super::{Extent, SCREEN};
+use super::{Rows, SCREEN};
 use quell_analyse::searches::{self, ListCosts, SearchKind};
 use quell_base::escape;
 use schemars::JsonSchema;
@@ -91,7 +91,7 @@ pub struct Wanted {
     pub found: Option<String>,
 }
 
-pub(super) fn searches(searches: &searches::Searches, extent: Extent) -> Searches {
+pub(super) fn searches(searches: &searches::Searches, rows: Rows) -> Searches {
     // Sorting is stable: equals stay in the order of the maps.
     let (mut entries, mut wanted) = (Vec::from_iter(&searches.entries), Vec::from_iter(&searches.wanted));
     let (mut by_probes, mut wanted_by_probes) = (entries.clone(), wanted.clone());
@@ -101,8 +101,8 @@ pub(super) fn searches(searches: &searches::Searches, extent: Extent) -> Searche
     wanted_by_probes.sort_by_key(|(_, counts)| Reverse((counts.probes, counts.missed)));
     Searches {
         counts: (entries.len(), wanted.len()),
-        entries: entries.into_iter().take(extent.rows()).map(entry).collect(),
-        wanted: wanted.into_iter().take(extent.rows()).map(want).collect(),
+        entries: entries.into_iter().take(rows.most()).map(entry).collect(),
+        wanted: wanted.into_iter().take(rows.most()).map(want).collect(),
         lists: searches.costs().into_iter().map(list).collect(),
         missed: searches.missed(),
         entries_by_probes: by_probes.into_iter().take(SCREEN).map(entry).collect(),

@@ -32,6 +32,7 @@ impl Script {
 
     fn finish(&self, writer: Writer, took: Nanos) -> Result<(), SynthError> {
         let ending = Ending {
+            ended: None,
             exit: Some(Exit::Status(0)),
             took: Some(took),
             lost: 0,
@@ -110,13 +111,10 @@ impl Script {
 
     fn write_context(&self, writer: &mut Writer, request: &SynthRequest) -> Result<(), SynthError> {
         let mount = |mount_point: &str, kind: &str, device: u64| Mount {
-            namespace: 1,
-            mount_point: mount_point.to_owned(),
-            root: "/".to_owned(),
-            kind: kind.to_owned(),
             source: "synthetic".to_owned(),
             device,
             options: "rw".to_owned(),
+            ..Mount::of_type(1, mount_point, kind)
         };
         writer.mounts(vec![mount("/", "ext4", 1), mount(&self.root, &request.kind, 2)])?;
         let process = writer.process(Process::first(Pid(1)))?;

@@ -28,15 +28,7 @@ impl Session {
     fn new(links: &'static [(&'static str, &'static str)]) -> Self {
         let mut paths = PathTable::default();
         let work = paths.intern(b"/work");
-        let mount = |point: &str, kind: &str| Mount {
-            namespace: 1,
-            mount_point: point.into(),
-            root: "/".into(),
-            kind: kind.into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        };
+        let mount = |point: &str, kind: &str| Mount::of_type(1, point, kind);
         let process = |parent| Process { pid: Pid(1), parent, start: Nanos(0), end: None, exit: None };
         let thread = |process, parent, start, shares| Thread {
             tid: Pid(1),

@@ -109,6 +109,8 @@ impl SpoolWriter {
     pub(crate) fn create((file, path): (File, PathBuf)) -> Result<Self, TraceError> {
         let mut spool = Self { file: BufWriter::with_capacity(1 << 18, file), path, flushed: Nanos(0) };
         spool.put(MAGIC)?;
+        // From here on a killed recorder leaves a spool that can be read.
+        spool.flush()?;
         Ok(spool)
     }
 

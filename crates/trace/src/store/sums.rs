@@ -38,8 +38,8 @@ impl Sums {
         names.iter().map(of).collect::<Result<_, TraceError>>().map(Self)
     }
 
-    /// True when the trace was written with a file of this name.
-    pub(crate) fn names(&self, name: &str) -> bool {
+    /// True when a file of this name has a checksum.
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 

@@ -14,21 +14,81 @@ use quell_base::files::Folder;
 use std::cmp::Ordering;
 use std::path::Path;
 
-/// The files that [`write()`] makes.
-pub(crate) const NAMES: [&str; 12] = [
-    "paths.parquet",
-    "processes.parquet",
-    "threads.parquet",
-    "executions.parquet",
-    "variables.parquet",
-    "mounts.parquet",
-    "namespaces.parquet",
-    "descriptors.parquet",
-    "links.parquet",
-    "files.parquet",
-    "elf.parquet",
-    "stripes.parquet",
+/// A table: its file, and how it is written and read.
+struct Table {
+    name: &'static str,
+    columns: fn(&PathTable, &Context) -> Vec<Column>,
+    read: fn(&Group<'_>, &mut PathTable, &mut Context) -> Result<(), TraceError>,
+}
+
+/// Every table but the events and [`TOUCHED`], in the order of reading.
+const TABLES: [Table; 12] = [
+    Table {
+        name: "paths.parquet",
+        columns: |paths, _| path_columns(paths),
+        read: |group, paths, _| read_paths(group, paths),
+    },
+    Table {
+        name: "processes.parquet",
+        columns: |_, context| process_columns(&context.processes),
+        read: |group, _, context| read_processes(group, &mut context.processes),
+    },
+    Table {
+        name: "threads.parquet",
+        columns: |_, context| thread_columns(&context.threads),
+        read: |group, _, context| read_threads(group, &mut context.threads),
+    },
+    Table {
+        name: "executions.parquet",
+        columns: |_, context| execution_columns(&context.executions),
+        read: |group, _, context| read_executions(group, &mut context.executions),
+    },
+    Table {
+        name: "variables.parquet",
+        columns: |_, context| variable_columns(&context.variables),
+        read: |group, _, context| read_variables(group, &mut context.variables),
+    },
+    Table {
+        name: "mounts.parquet",
+        columns: |_, context| mount_columns(&context.mounts),
+        read: |group, _, context| read_mounts(group, &mut context.mounts),
+    },
+    Table {
+        name: "namespaces.parquet",
+        columns: |_, context| namespace_columns(&context.namespaces),
+        read: |group, _, context| read_namespaces(group, &mut context.namespaces),
+    },
+    Table {
+        name: "descriptors.parquet",
+        columns: |_, context| descriptor_columns(context),
+        read: |group, _, context| read_descriptors(group, context),
+    },
+    Table {
+        name: "links.parquet",
+        columns: |_, context| link_columns(&context.links),
+        read: |group, _, context| read_links(group, &mut context.links),
+    },
+    Table {
+        name: "files.parquet",
+        columns: |_, context| file_columns(&context.files),
+        read: |group, _, context| read_files(group, &mut context.files),
+    },
+    Table {
+        name: "elf.parquet",
+        columns: |_, context| elf_columns(&context.elf_files),
+        read: |group, _, context| read_elf(group, &mut context.elf_files),
+    },
+    Table {
+        name: "stripes.parquet",
+        columns: |_, context| stripe_columns(&context.stripes),
+        read: |group, _, context| read_stripes(group, &mut context.stripes),
+    },
 ];
+
+/// The files that [`write()`] makes.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|table| table.name)
+}
 
 /// The touched parts of mapped files: present only when the recorder looked, and read only on demand.
 pub(crate) const TOUCHED: &str = "touched.parquet";
@@ -38,45 +98,22 @@ const TOUCHED_GROUP: usize = 1 << 18;
 
 /// Writes every table but the events and [`TOUCHED`].
 pub(crate) fn write(folder: &Folder, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
-    let put = |name: &str, columns: Vec<Column>| {
-        let mut table = TableWriter::create(create(folder, name)?, &columns, &[])?;
-        table.write(&columns)?;
-        table.finish()
-    };
-    put("paths.parquet", path_columns(paths))?;
-    put("processes.parquet", process_columns(&context.processes))?;
-    put("threads.parquet", thread_columns(&context.threads))?;
-    put("executions.parquet", execution_columns(&context.executions))?;
-    put("variables.parquet", variable_columns(&context.variables))?;
-    put("mounts.parquet", mount_columns(&context.mounts))?;
-    put("namespaces.parquet", namespace_columns(&context.namespaces))?;
-    put("descriptors.parquet", descriptor_columns(context))?;
-    put("links.parquet", link_columns(&context.links))?;
-    put("files.parquet", file_columns(&context.files))?;
-    put("elf.parquet", elf_columns(&context.elf_files))?;
-    put("stripes.parquet", stripe_columns(&context.stripes))
+    TABLES.iter().try_for_each(|table| {
+        let columns = (table.columns)(paths, context);
+        let mut writer = TableWriter::create(create(folder, table.name)?, &columns, &[])?;
+        writer.write(&columns)?;
+        writer.finish()
+    })
 }
 
 /// Reads every table but the events and [`TOUCHED`], and verifies each checksum first.
 pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context), TraceError> {
-    let mut paths = PathTable::default();
-    let mut context = Context::default();
-    let get = |name: &str, each: &mut dyn FnMut(Group<'_>) -> Result<(), TraceError>| {
-        sums.verify(directory, name)?;
-        TableReader::open(&directory.join(name))?.for_each_group(each)
-    };
-    get("paths.parquet", &mut |group| read_paths(&group, &mut paths))?;
-    get("processes.parquet", &mut |group| read_processes(&group, &mut context.processes))?;
-    get("threads.parquet", &mut |group| read_threads(&group, &mut context.threads))?;
-    get("executions.parquet", &mut |group| read_executions(&group, &mut context.executions))?;
-    get("variables.parquet", &mut |group| read_variables(&group, &mut context.variables))?;
-    get("mounts.parquet", &mut |group| read_mounts(&group, &mut context.mounts))?;
-    get("namespaces.parquet", &mut |group| read_namespaces(&group, &mut context.namespaces))?;
-    get("descriptors.parquet", &mut |group| read_descriptors(&group, &mut context))?;
-    get("links.parquet", &mut |group| read_links(&group, &mut context.links))?;
-    get("files.parquet", &mut |group| read_files(&group, &mut context.files))?;
-    get("elf.parquet", &mut |group| read_elf(&group, &mut context.elf_files))?;
-    get("stripes.parquet", &mut |group| read_stripes(&group, &mut context.stripes))?;
+    let (mut paths, mut context) = (PathTable::default(), Context::default());
+    for table in &TABLES {
+        sums.verify(directory, table.name)?;
+        let reader = TableReader::open(&directory.join(table.name))?;
+        reader.for_each_group(|group| (table.read)(&group, &mut paths, &mut context))?;
+    }
     Ok((paths, context))
 }
 
@@ -429,7 +466,7 @@ pub(crate) fn read_touched(
     context: &Context,
 ) -> Result<Option<Vec<Touched>>, TraceError> {
     let path = directory.join(TOUCHED);
-    if !sums.names(TOUCHED) && !path.exists() {
+    if !sums.has(TOUCHED) && !path.exists() {
         return Ok(None);
     }
     sums.verify(directory, TOUCHED)?;

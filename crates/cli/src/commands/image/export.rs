@@ -7,13 +7,14 @@ use crate::flags::ImageExport;
 use crate::images::{Opened, open_whole};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
-use quell_base::shell::quoted;
-use quell_base::{escape, shown};
+use quell_base::shell::{quoted, quoted_name};
+use quell_base::shown;
 use quell_image::export::find::LastLink;
 use quell_image::export::{
     ExportError, ExportSelection, FoundNode, LeftOutNode, MissingContent, erofs, select, squashfs, tar,
 };
 use quell_image::write::{Audience, WriteError};
+use quell_pack::looks_like_secret;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) fn run(flags: &ImageExport, printer: &mut Printer) -> Result<u8, Fail
     if flags.erofs {
         return to_erofs(flags, &image, audience, printer);
     }
-    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
+    let missing = if flags.fill { MissingContent::Fill(looks_like_secret) } else { MissingContent::Leave };
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let bytes = match (flags.tar, to_stdout) {
@@ -122,7 +123,7 @@ fn filled(
     audience: Audience,
     printer: &Printer,
 ) -> Result<(u64, Vec<LeftOutNode>), ExportError> {
-    let rebuilt = erofs::rebuild(image, &flags.image)?;
+    let rebuilt = erofs::rebuild(image, &flags.image, looks_like_secret)?;
     let written = quell_image::write::write(&rebuilt.tree, &flags.output, audience, &mut |_| {})?;
     let (held, held_bytes) = held(image)?;
     let (filled, filled_bytes) = rebuilt.filled;
@@ -145,9 +146,9 @@ fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printe
 
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
-    let file = quoted(shown(output));
+    let file = quoted_name(output);
     let bind = |root: quell_image::IndexedDirectory<'_>| {
-        let root = quoted(escape(root.path));
+        let root = quoted(root.path);
         format!("--bind {file}:{root}:image-src={root}")
     };
     image.index().roots().map(bind).collect::<Vec<_>>().join(" ")

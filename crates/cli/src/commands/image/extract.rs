@@ -12,11 +12,12 @@ use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
 use quell_image::export::{MissingContent, select};
 use quell_mount::Trust;
+use quell_pack::looks_like_secret;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
     let (image, owners) = open(flags)?;
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
-    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
+    let missing = if flags.fill { MissingContent::Fill(looks_like_secret) } else { MissingContent::Leave };
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let existing = if flags.force { Existing::Replace } else { Existing::Refuse };
     let written = directory::write(&selection, &flags.output, existing, owners).map_err(explain)?;
@@ -36,7 +37,7 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
     }
     if written.privileges_left_out > 0 {
         let bits = counted(written.privileges_left_out, "file");
-        printer.warn(&format!("{bits} without set-user-id and set-group-id bits: {}", of_whom(owners)));
+        printer.warn(&format!("{bits} without set-user-ID and set-group-ID bits: {}", of_whom(owners)));
     }
     if written.xattrs_left_out > 0 {
         let refused = counted(written.xattrs_left_out, "extended attribute");

@@ -25,11 +25,7 @@ pub(super) fn explain(error: ExportError) -> Failure {
         }
         _ => None,
     };
-    let failure = Failure::new(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).hints(hint)
 }
 
 /// At most this many names of what was left out; the rest are counted.

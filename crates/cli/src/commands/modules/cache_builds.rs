@@ -8,7 +8,7 @@ use crate::flags::ModulesConvert;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::ModulesError;
-use quell_modules::caches::modules::{self, Extent};
+use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
@@ -87,7 +87,7 @@ pub(super) fn of_modules(
         let aside = aside(modulepath, user)?;
         let builder = Builder::new(tool, user);
         let prepared =
-            modules::prepare(builder, modulepath, target.as_deref(), Extent::Changed, aside.path());
+            modules::prepare(builder, modulepath, target.as_deref(), Rebuild::Changed, aside.path());
         let prepared = match prepared {
             Err(ModulesError::Barred { path, barrier }) => {
                 all.left_out.push(barred(&path, &barrier, printer));

@@ -76,9 +76,5 @@ pub(super) fn explain(error: ModulesError) -> Failure {
         }
         _ => None,
     };
-    let failure = Failure::new(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).hints(hint)
 }

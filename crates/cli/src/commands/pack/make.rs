@@ -4,11 +4,12 @@ use super::{outcome, progress, refusal, transport};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
-use crate::{names, traces};
+use crate::{names, roots, traces};
+use quell_base::shell::{self, quoted_name};
 use quell_image::Beyond;
 use quell_image::frames::CompressionLevel;
 use quell_image::write::{Audience, ImageForm};
-use quell_pack::{Hold, PackOptions};
+use quell_pack::{Hold, NothingToPack, PackError, PackOptions};
 
 /// Makes an image of the recordings.
 pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
@@ -29,17 +30,23 @@ pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         hold,
     };
     let bar = progress::progress_bar(printer);
-    let packed = quell_pack::pack(&trace, &target, &options, &mut |progress| progress::show(&bar, progress));
+    let pack = |options: &PackOptions| {
+        quell_pack::pack(&trace, &target, options, &mut |progress| progress::show(&bar, progress))
+    };
+    let packed = match pack(&options) {
+        Err(PackError::Nothing { why: NothingToPack::Local }) => {
+            let roots = roots::instead(&trace, printer)?;
+            pack(&PackOptions { roots, ..options.clone() })
+        }
+        packed => packed,
+    };
     bar.finish_and_clear();
     let packed = packed.map_err(refusal::explain)?;
     printer.data(&outcome::describe(&packed, &target, options.beyond))?;
     packed.agreement.iter().for_each(|agreement| outcome::warn_of_ranks(agreement, printer));
     transport::print(flags, &packed, &target, printer)?;
-    let command = trace.recordings[0].header.command.iter().map(quell_base::shell::quoted);
-    printer.talk(&format!(
-        "next: quell run {} -- {}",
-        target.display(),
-        command.collect::<Vec<_>>().join(" ")
-    ));
+    let image = quoted_name(&target);
+    printer
+        .talk(&format!("next: quell run {image} -- {}", shell::command(&trace.recordings[0].header.command)));
     Ok(0)
 }

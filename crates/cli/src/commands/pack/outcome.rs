@@ -9,7 +9,7 @@ use quell_pack::{Agreement, Disagreement, Packed};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// At most this many rows of a list; the rest are counted.
+/// At most this many rows of a list; the rest are counted. Secrets are all named.
 const ROWS: usize = 10;
 
 /// The result of packing, as text.
@@ -28,7 +28,7 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         stored(&packed.written),
         totals.held_files,
         content,
-        totals.nodes,
+        packed.names,
         packed.directories,
         packed.absences,
     );
@@ -42,8 +42,12 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         Beyond::Nothing => "stays the original, and is empty and read-only where there is none",
     };
     list(&mut text, live, &reasons(&packed.live));
-    let left_out = packed.left_out.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason));
-    list(&mut text, "left out", &left_out.collect::<Vec<_>>());
+    let left_out = |list: &[quell_pack::LeftOutPath]| -> Vec<String> {
+        list.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason)).collect()
+    };
+    let secrets = left_out(&packed.secrets);
+    list_first(&mut text, "left out, for they look like secrets", &secrets, secrets.len());
+    list(&mut text, "left out", &left_out(&packed.left_out));
     let outside = packed.outside.iter().map(|outside| {
         let remedy = outside.remedy.map(|remedy| format!("  ({remedy})")).unwrap_or_default();
         format!("{:>7} operations  {}{remedy}", outside.operations, escape(&outside.directory))
@@ -88,12 +92,17 @@ pub(super) fn warn_of_ranks(agreement: &Agreement, printer: &Printer) {
 }
 
 fn list(text: &mut String, title: &str, rows: &[String]) {
+    list_first(text, title, rows, ROWS);
+}
+
+/// A list of at most `shown` rows.
+fn list_first(text: &mut String, title: &str, rows: &[String], shown: usize) {
     if rows.is_empty() {
         return;
     }
     _ = writeln!(text, "\n{title}:");
-    rows.iter().take(ROWS).for_each(|row| _ = writeln!(text, "  {row}"));
-    if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {
+    rows.iter().take(shown).for_each(|row| _ = writeln!(text, "  {row}"));
+    if let Some(more) = rows.len().checked_sub(shown).filter(|more| *more > 0) {
         _ = writeln!(text, "  and {more} more");
     }
 }

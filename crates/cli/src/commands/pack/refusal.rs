@@ -37,9 +37,5 @@ pub(super) fn explain(error: PackError) -> Failure {
         PackError::Write(WriteError::Changed { .. }) => Some("pack when nothing writes to the files"),
         _ => None,
     };
-    let failure = Failure::new(error).context("cannot pack");
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).context("cannot pack").hints(hint)
 }

@@ -53,11 +53,7 @@ fn read(word: &str) -> Result<Vec<u8>, Failure> {
 }
 
 fn refuse(word: &str, error: &ProfileError) -> Failure {
-    let failure = Failure::message(format!("profile `{}`: {error}", escape(word.as_bytes())));
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::message(format!("profile `{}`: {error}", escape(word.as_bytes()))).hints(error.hint())
 }
 
 fn nearest(word: &str) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use super::{page, profiles};
 use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
-use crate::{html, output, traces};
+use crate::{html, output, roots, traces};
 use quell_base::shown;
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
@@ -27,7 +27,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         words => words.iter().map(|word| profiles::load(word)).collect::<Result<_, _>>()?,
     };
     let trace = traces::open(&flags.traces)?;
-    let (scripts, notes) = scripts(&trace, flags)?;
+    let (scripts, notes) = scripts(&trace, flags, printer)?;
     let question = question(flags);
     let predict = |profile: Profile| {
         let forecast = start::forecast(&scripts, &profile, &question);
@@ -63,26 +63,45 @@ fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], print
 }
 
 /// The scripts of the recorded ranks, and notes about the tree.
-fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
-    let roots = roots(flags)?;
+fn scripts(
+    trace: &Trace,
+    flags: &Predict,
+    printer: &Printer,
+) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
+    let made = scripts_below(trace, flags, &given_roots(flags)?)?;
+    let made = match made.0.iter().any(|script| !script.acts.is_empty()) {
+        false if flags.roots.is_empty() => {
+            let directories = roots::instead(trace, printer)?.into_iter();
+            let directories = directories.map(|root| root.into_os_string().into_vec()).collect();
+            scripts_below(trace, flags, &Roots::Below { directories, depth: flags.depth })?
+        }
+        _ => made,
+    };
+    match made.0.iter().all(|script| script.acts.is_empty()) {
+        true => Err(nothing(flags)),
+        false => Ok(made),
+    }
+}
+
+/// The same for calls in `roots`; a script may be empty.
+fn scripts_below(
+    trace: &Trace,
+    flags: &Predict,
+    roots: &Roots,
+) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
     let (mut scripts, mut trees) = (Vec::new(), Vec::new());
     for recording in &trace.recordings {
-        let tree = Tree::of(recording, &roots);
+        let tree = Tree::of(recording, roots);
         let mut script =
-            StartScript::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
+            StartScript::of(recording, roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
         trees.push(tree);
         if let Some(think) = flags.think {
             script.scale_think(think);
         }
         scripts.push(script);
     }
-    match scripts.iter().all(|script| script.acts.is_empty()) {
-        true => Err(nothing(flags)),
-        false => {
-            let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).collect();
-            Ok((scripts, notes))
-        }
-    }
+    let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).collect();
+    Ok((scripts, notes))
 }
 
 /// A note on calls that ran at once in several threads or processes, and that the script has one after the other.
@@ -109,7 +128,7 @@ fn nothing(flags: &Predict) -> Failure {
     }
 }
 
-fn roots(flags: &Predict) -> Result<Roots, Failure> {
+fn given_roots(flags: &Predict) -> Result<Roots, Failure> {
     if flags.roots.is_empty() {
         return Ok(Roots::Served);
     }

@@ -68,7 +68,7 @@ impl Bindings {
         if self.packed.is_root(nid) {
             return self.open_root(nid);
         }
-        let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
+        let attributes = self.packed.attributes(nid)?;
         let (found, stat, likeness) = self.walk_to(nid, &path, &attributes)?;
         let lasts = purpose == Purpose::Change || attributes.kind == Kind::Directory;
         match likeness {
@@ -170,7 +170,7 @@ impl Bindings {
         if Kind::from_mode(stat.st_mode) != Some(Kind::Directory) {
             return Err(Errno::NOTDIR);
         }
-        let packed = self.packed.image.attributes(root).map_err(damaged)?;
+        let packed = self.packed.attributes(root)?;
         self.devices.agree(packed.device, stat.st_dev);
         Ok(self.nodes.bind(root, key_of(&stat), found))
     }
@@ -247,7 +247,7 @@ impl Bindings {
         is_device: fn(&Devices, u64, u64) -> bool,
     ) -> bool {
         self.is_counterpart(nid, stat, is_device)
-            && self.packed.image.attributes(nid).is_ok_and(|packed| {
+            && self.packed.attributes(nid).is_ok_and(|packed| {
                 packed.kind != Kind::Symlink
                     || packed.size == stat.st_size.cast_unsigned()
                         && (packed.mtime.seconds, u64::from(packed.mtime.nanoseconds))
@@ -257,7 +257,7 @@ impl Bindings {
 
     fn is_counterpart(&self, nid: Nid, stat: &Stat, is_device: fn(&Devices, u64, u64) -> bool) -> bool {
         !self.nodes.is_marked(nid, NodeMarks::GONE)
-            && self.packed.image.attributes(nid).is_ok_and(|packed| {
+            && self.packed.attributes(nid).is_ok_and(|packed| {
                 packed.inode == stat.st_ino
                     && Kind::from_mode(stat.st_mode) == Some(packed.kind)
                     && is_device(&self.devices, packed.device, stat.st_dev)

@@ -19,7 +19,7 @@ use super::node::{Node, NodeMarks};
 use super::nodes::Nodes;
 use super::notifier::{Forget, Notifier};
 use super::originals::Originals;
-use super::packed::{Packed, damaged};
+use super::packed::Packed;
 use super::references::References;
 use crate::counters::Counters;
 use crate::fuse::abi::Totals;
@@ -112,7 +112,7 @@ impl Bindings {
 
     /// Compares an original with its packed attributes. If they differ, the original answers from now on.
     pub(crate) fn note_if_altered(&self, nid: Nid, stat: &Stat) -> Result<(), Errno> {
-        let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
+        let attributes = self.packed.attributes(nid)?;
         let (mtime, ctime) = (attributes.mtime, attributes.ctime);
         if attributes.kind == Kind::Directory {
             // Names came or went, or it is another directory with this inode number.
@@ -144,7 +144,7 @@ impl Bindings {
     /// From now on attributes are the original's, and the names of a directory too.
     pub(crate) fn note_changed(&self, node: Node) -> Result<(), Errno> {
         let Node::Frozen(nid) = node else { return Ok(()) };
-        if self.packed.image.attributes(nid).map_err(damaged)?.kind == Kind::Directory {
+        if self.packed.attributes(nid)?.kind == Kind::Directory {
             self.go_live(node)?;
         } else {
             self.note_written(node);
@@ -196,7 +196,7 @@ impl Bindings {
     pub(crate) fn may_lose_original(&self, node: Node) -> bool {
         let is_file = match node {
             Node::Frozen(nid) => {
-                self.packed.image.attributes(nid).is_ok_and(|packed| packed.kind != Kind::Directory)
+                self.packed.attributes(nid).is_ok_and(|packed| packed.kind != Kind::Directory)
             }
             Node::Found(_) => true,
         };
@@ -228,7 +228,7 @@ impl Bindings {
 
     /// Tells whether a file's content comes from the original.
     pub(crate) fn is_altered(&self, nid: Nid) -> bool {
-        self.nodes.is_marked(nid, NodeMarks::ALTERED)
+        self.packed.is_altered(nid) || self.nodes.is_marked(nid, NodeMarks::ALTERED)
     }
 
     /// Tells whether a node's attributes are those of the image.
@@ -238,6 +238,9 @@ impl Bindings {
 
     /// Tells whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
     pub(crate) fn is_from_original(&self, nid: Nid) -> bool {
+        if self.packed.is_altered(nid) {
+            return true;
+        }
         if !self.nodes.any_frozen() {
             return false;
         }

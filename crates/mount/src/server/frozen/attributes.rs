@@ -11,13 +11,13 @@ use super::FrozenTier;
 use crate::fuse::abi::Attr;
 use crate::server::acl;
 use crate::server::node::Node;
-use crate::server::packed::{attr_of, damaged};
+use crate::server::packed::attr_of;
 use crate::server::permissions::Evidence;
 
 impl FrozenTier {
     /// The attributes that the original had when it was packed.
     pub(crate) fn attr(&self, nid: Nid) -> Result<Attr, Errno> {
-        let owner = self.packed.image.attributes(nid).map_err(damaged)?.uid;
+        let owner = self.packed.attributes(nid)?.uid;
         let removable = self.packed.viewer.judges(owner)
             && self.packed.image.parent(nid).is_ok_and(|directory| self.may_write_below(directory));
         self.presented_attr(nid, removable)
@@ -29,7 +29,7 @@ impl FrozenTier {
     }
 
     fn presented_attr(&self, nid: Nid, removable: bool) -> Result<Attr, Errno> {
-        let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
+        let attributes = self.packed.attributes(nid)?;
         let mut attr = attr_of(&attributes);
         attr.inode = self.packed.inode_numbers.of_device(attributes.device, attr.inode);
         let mut evidence = Evidence { removable, ..Evidence::default() };
@@ -68,12 +68,12 @@ impl FrozenTier {
         if self.packed.viewer.acts_for_others() {
             return false;
         }
-        let Ok(attributes) = self.packed.image.attributes(nid) else { return false };
+        let Ok(attributes) = self.packed.attributes(nid) else { return false };
         self.packed.viewer.judges(attributes.uid)
             && (self.awaits_own_list(nid, &attributes) || {
                 let directory = self.packed.image.parent(nid);
                 directory.is_ok_and(|directory| {
-                    let attributes = self.packed.image.attributes(directory);
+                    let attributes = self.packed.attributes(directory);
                     attributes.is_ok_and(|attributes| self.awaits_own_list(directory, &attributes))
                 })
             })
@@ -85,7 +85,7 @@ impl FrozenTier {
 
     /// Asks for the list of `nid` now, if it decides anything.
     pub(crate) fn ask_for_list(&self, nid: Nid) {
-        if let Ok(attributes) = self.packed.image.attributes(nid)
+        if let Ok(attributes) = self.packed.attributes(nid)
             && self.lacks_list(nid, &attr_of(&attributes))
         {
             self.original_list(nid, &attributes);

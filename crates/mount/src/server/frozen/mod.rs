@@ -86,7 +86,7 @@ impl FrozenTier {
         name: &[u8],
         patience: Patience,
     ) -> Result<FrozenAnswer<Entry>, Errno> {
-        Ok(match self.packed.image.lookup(directory, name).map_err(damaged)? {
+        Ok(match self.packed.lookup(directory, name)? {
             Lookup::Found(nid) if self.packed.is_uncovered(nid)? => FrozenAnswer::AskOriginal,
             Lookup::Found(nid) if self.bindings.is_from_original(nid) => FrozenAnswer::AskOriginal,
             Lookup::Found(nid) if patience == Patience::None && self.awaits_list(nid) => {
@@ -134,7 +134,8 @@ impl FrozenTier {
         }
         for entry in self.packed.image.entries(directory).map_err(damaged)?.resume(offset) {
             let entry = entry.map_err(damaged)?;
-            let details = self.listed_entry(entry.nid, plus && !entry.is_dot())?;
+            let everything = plus && !entry.is_dot() && self.packed.is_known(directory, entry.nid)?;
+            let details = self.listed_entry(entry.nid, everything)?;
             let name = ListedName {
                 inode: details.attr.inode,
                 next: entry.cookie,
@@ -162,7 +163,7 @@ impl FrozenTier {
         {
             return self.entry(nid);
         }
-        let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
+        let attributes = self.packed.attributes(nid)?;
         let inode = self.packed.inode_numbers.of_device(attributes.device, attributes.inode);
         Ok(Entry { attr: Attr { inode, ..Attr::default() }, ..Entry::absent(Validity::Brief) })
     }

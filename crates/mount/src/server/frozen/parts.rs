@@ -23,7 +23,6 @@ use super::part_table::Verdict;
 use super::pushes::Push;
 use crate::fuse::request::Read;
 use crate::server::node::Node;
-use crate::server::packed::damaged;
 
 /// Bytes that are pushed before a file's first OPEN is answered. Most libraries are pushed whole; a program does
 /// not wait for gigabytes of which it may want the last. The rest follows.
@@ -143,7 +142,7 @@ impl FrozenTier {
         let Some(part) = self.packed.part(nid).filter(|_| !self.bindings.is_altered(nid)) else {
             return Ok(());
         };
-        let packed = self.packed.image.attributes(nid).map_err(damaged)?;
+        let packed = self.packed.attributes(nid)?;
         let now = self.bindings.originals.stat(original)?;
         let time = |time: Timestamp| (time.seconds, u64::from(time.nanoseconds));
         let version = (now.st_ino, (now.st_ctime, now.st_ctime_nsec), (now.st_mtime, now.st_mtime_nsec));

@@ -1,4 +1,6 @@
-//! Appends, each exactly once, also where the server is killed in the middle of one.
+//! Appends that survive a killed server. The next server neither loses nor repeats data, except in one case: an append of
+//! several pages was cut short, and another process appended the same bytes in that moment. A part may then be missing or
+//! stand there twice (`docs/differences.md`).
 //!
 //! The kernel moves an open file's position within the same system call that appends, behind what it appended. The open
 //! file outlives the server, so its position proves what a killed server did, whatever other processes append meanwhile: it
@@ -28,7 +30,7 @@ impl LiveTier {
         caller: Caller,
         attempt: Attempt<'_>,
     ) -> Result<usize, Errno> {
-        let standing = match attempt.before() {
+        let appended = match attempt.before() {
             Before::Done(Ok(())) | Before::Complete(Ok(())) => {
                 return Ok(usize::try_from(attempt.remembered(Note::Written)).unwrap_or(data.len()));
             }
@@ -37,23 +39,23 @@ impl LiveTier {
             Before::Nothing => {
                 attempt.remember(Note::Size, rustix::fs::fstat(file)?.st_size.cast_unsigned());
                 rustix::fs::seek(file, SeekFrom::Start(0))?;
-                attempt.remember(Note::Progress, Progress { standing: 0, position: 0 }.pack());
+                attempt.remember(Note::Progress, Progress { appended: 0, position: 0 }.pack());
                 attempt.begin();
                 0
             }
         };
-        let outcome = if standing < data.len() {
+        let outcome = if appended < data.len() {
             let rest = self
                 .packed
                 .viewer
-                .act_as(caller, || self.bindings.originals.append(file, &data[standing..]))
+                .act_as(caller, || self.bindings.originals.append(file, &data[appended..]))
                 .flatten();
             match rest {
-                Err(_) if standing > 0 => Ok(standing),
-                rest => rest.map(|rest| standing + rest),
+                Err(_) if appended > 0 => Ok(appended),
+                rest => rest.map(|rest| appended + rest),
             }
         } else {
-            Ok(standing)
+            Ok(appended)
         };
         attempt.remember(Note::Written, *outcome.as_ref().unwrap_or(&0) as u64);
         attempt.finish(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
@@ -70,18 +72,18 @@ impl LiveTier {
     ) -> Result<usize, Errno> {
         let known = Progress::unpack(attempt.remembered(Note::Progress));
         let position = rustix::fs::seek(file, SeekFrom::Current(0))?;
-        let standing = known.standing.min(data.len());
+        let appended = known.appended.min(data.len());
         if position & POSITION == known.position {
-            return Ok(standing);
+            return Ok(appended);
         }
         let room = position.checked_sub(attempt.remembered(Note::Size)).filter(|room| *room > 0);
-        let rest = &data[standing..];
+        let rest = &data[appended..];
         // Less room than that only where another process cut the file meanwhile.
         let most = usize::try_from(room.unwrap_or(position)).map_or(rest.len(), |room| room.min(rest.len()));
         let region = self.region_before(handle, position, most);
-        let standing = standing + region.map_or(most, |region| overlap(&region, rest));
-        attempt.remember(Note::Progress, Progress { standing, position: position & POSITION }.pack());
-        Ok(standing)
+        let appended = appended + region.map_or(most, |region| overlap(&region, rest));
+        attempt.remember(Note::Progress, Progress { appended, position: position & POSITION }.pack());
+        Ok(appended)
     }
 
     /// The bytes of a file before `position`; `None` if they cannot be read.
@@ -108,7 +110,7 @@ fn overlap(region: &[u8], data: &[u8]) -> usize {
 /// The progress of an append: the bytes that stand in the file, and the open file's position after them, modulo 2^40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Progress {
-    standing: usize,
+    appended: usize,
     position: u64,
 }
 
@@ -116,11 +118,11 @@ const POSITION: u64 = (1 << 40) - 1;
 
 impl Progress {
     fn pack(self) -> u64 {
-        (self.standing as u64) << 40 | self.position
+        (self.appended as u64) << 40 | self.position
     }
 
     fn unpack(word: u64) -> Self {
-        Self { standing: usize::try_from(word >> 40).unwrap_or(usize::MAX), position: word & POSITION }
+        Self { appended: usize::try_from(word >> 40).unwrap_or(usize::MAX), position: word & POSITION }
     }
 }
 
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn progress_is_one_word() {
-        let progress = Progress { standing: 1 << 20, position: POSITION };
+        let progress = Progress { appended: 1 << 20, position: POSITION };
         assert_eq!(Progress::unpack(progress.pack()), progress);
     }
 }

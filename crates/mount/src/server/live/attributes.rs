@@ -12,7 +12,7 @@ use crate::fuse::request::{Caller, SetAttr, SetXattr};
 use crate::server::node::Node;
 use crate::server::originals::{path_of, place_of};
 use crate::server::slots::Attempt;
-use crate::sys::descriptors::truncate;
+use quell_fuse::descriptors::truncate;
 
 impl LiveTier {
     /// SETATTR.
@@ -53,7 +53,7 @@ impl LiveTier {
             .act_as(caller, || self.bindings.originals.change(original, || truncate(&place, change.size)))?
     }
 
-    /// Changes owner and group. A change of neither is one, too: it takes set-user-id away and sets the time of change.
+    /// Changes owner and group. A change of neither is one, too: it takes set-user-ID away and sets the time of change.
     fn set_owner(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
         let uid = change.valid.contains(SetAttributes::UID).then(|| Uid::from_raw(change.uid));
         let gid = change.valid.contains(SetAttributes::GID).then(|| Gid::from_raw(change.gid));

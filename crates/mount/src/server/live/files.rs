@@ -75,7 +75,7 @@ impl LiveTier {
             return Ok(());
         };
         let copy = rustix::io::fcntl_dupfd_cloexec(&*file, 3)?;
-        crate::sys::descriptors::close(copy)
+        quell_fuse::descriptors::close(copy)
     }
 
     /// RELEASE and RELEASEDIR.
@@ -138,14 +138,14 @@ impl LiveTier {
         let appends =
             write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
         // Held until an append is noted as done: what it leaves in the open file is about one append at a time.
-        let mut state = crate::lock(&handle.appends);
-        if *state != appends {
+        let mut state = crate::lock(&handle.position);
+        if state.appends != appends {
             let flags = rustix::fs::fcntl_getfl(&*file)?;
             rustix::fs::fcntl_setfl(
                 &*file,
                 if appends { flags | OFlags::APPEND } else { flags - OFlags::APPEND },
             )?;
-            *state = appends;
+            state.appends = appends;
         }
         let written = if appends {
             let written = self.append(&handle, &file, write.data, caller, attempt);

@@ -174,18 +174,20 @@ impl LiveTier {
         size: u32,
         plus: bool,
     ) -> Result<Listing, Errno> {
-        let file = match open.file() {
-            Some(file) => file,
-            None => match self.bindings.nodes.reader(node) {
-                Some(reader) => reader,
-                None => self.bindings.handles.give_file(open, self.bindings.open_directory(node)?),
-            },
+        let reader = self.bindings.nodes.reader(node);
+        // The handle keeps the descriptor: a listing that began with the original's must not go on with the image's.
+        let file = match (open.file(), &reader) {
+            (Some(file), _) => file,
+            (None, Some(reader)) => {
+                self.bindings.handles.give_file(open, rustix::io::fcntl_dupfd_cloexec(reader, 0)?)
+            }
+            (None, None) => self.bindings.handles.give_file(open, self.bindings.open_directory(node)?),
         };
         let mut listing = Listing::new(size);
         // Without nodes: attributes would cost an operation each, whether the program wants them or not.
         let nameless = Entry::absent(Validity::Brief);
-        let _one_at_a_time = crate::lock(&open.appends);
-        let _one_of_all_handles = open.file().is_none().then(|| self.readers.listing());
+        let _one_at_a_time = crate::lock(&open.position);
+        let _one_of_all_handles = reader.is_some().then(|| self.readers.listing());
         self.bindings.originals.list(&file, offset, &mut |name| {
             if plus { listing.push_plus(&nameless, name) } else { listing.push(name) }
         })?;

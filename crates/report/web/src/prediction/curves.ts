@@ -1,5 +1,5 @@
 // Seconds over nodes, both in logarithms: a line and a band for each file system, bounds, knees, bottlenecks, and what
-// somebody measured.
+// was measured.
 
 import { scaleLog } from "d3-scale";
 import { area, line } from "d3-shape";

@@ -1,0 +1,163 @@
+//! The directory of a cache, and the trust in it.
+//!
+//! All that is later done in a cache is done by path. That is safe because no other user can change a name on the way: each
+//! directory and link of it belongs to the user or root and is closed to others, as for images.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
+use rustix::fs::FileType;
+
+use crate::{CacheEntry, CacheError, CacheKey};
+
+/// The owners whose caches are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheOwner {
+    /// The user alone: the cache is written to.
+    User,
+    /// The user or root: the cache is only read.
+    UserOrRoot,
+}
+
+/// A cache that may be used.
+#[derive(Debug, Clone)]
+pub struct CacheDirectory {
+    path: PathBuf,
+    mode: u32,
+}
+
+impl CacheDirectory {
+    /// Opens the cache at `path`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`CacheError::Foreign`], [`CacheError::Changeable`], [`CacheError::NotADirectory`], or what the system said.
+    pub fn open(path: &Path, owner: CacheOwner) -> Result<Option<Self>, CacheError> {
+        let way = match WalkedPath::walk(path) {
+            Ok(way) => way,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(CacheError::of("open", path)(error)),
+        };
+        verify_way(&way)?;
+        let Some((_, stat)) = &way.found else { return Ok(None) };
+        let path = path.to_owned();
+        if !FileType::from_raw_mode(stat.st_mode).is_dir() {
+            return Err(CacheError::NotADirectory { path });
+        }
+        let allowed = match owner {
+            CacheOwner::User => stat.st_uid == rustix::process::geteuid().as_raw(),
+            CacheOwner::UserOrRoot => !is_anothers(stat),
+        };
+        match allowed {
+            false => Err(CacheError::Foreign { path, owner: stat.st_uid }),
+            true if stat.st_mode & 0o022 != 0 => Err(CacheError::Changeable { path }),
+            true => Ok(Some(Self { path, mode: stat.st_mode & 0o755 })),
+        }
+    }
+
+    /// Opens the user's cache at `path`, and makes it where there is none: for its owner alone.
+    ///
+    /// # Errors
+    /// As [`CacheDirectory::open`].
+    pub fn make(path: &Path) -> Result<Self, CacheError> {
+        if let Some(there) = Self::open(path, CacheOwner::User)? {
+            return Ok(there);
+        }
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(CacheError::of("create", path))?;
+        let absent = || CacheError::NotADirectory { path: path.to_owned() };
+        Self::open(path, CacheOwner::User)?.ok_or_else(absent)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// True when other users may read what lies in the cache: its images are for all of them.
+    pub fn is_public(&self) -> bool {
+        self.mode & 0o005 == 0o005
+    }
+
+    /// The entry of a program, which may not be there.
+    pub fn entry(&self, key: &CacheKey) -> CacheEntry {
+        CacheEntry::at(&self.path, key)
+    }
+
+    /// The entry of a program, with a directory to write to.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`].
+    pub fn make_entry(&self, key: &CacheKey) -> Result<CacheEntry, CacheError> {
+        let entry = self.entry(key);
+        match fs::DirBuilder::new().mode(self.mode | 0o700).create(entry.path()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(CacheError::of("create", entry.path())(error)),
+        }
+        Ok(entry)
+    }
+
+    /// All entries. Shape: sorted by key.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`].
+    pub fn entries(&self) -> Result<Vec<CacheEntry>, CacheError> {
+        let names = fs::read_dir(&self.path).map_err(CacheError::of("list", &self.path))?;
+        let key = |name: fs::DirEntry| CacheKey::parse(name.file_name().to_str()?);
+        let mut keys: Vec<_> = names.filter_map(|name| key(name.ok()?)).collect();
+        keys.sort();
+        Ok(keys.iter().map(|key| self.entry(key)).collect())
+    }
+}
+
+/// Refuses a way on which another user could put another directory in the cache's place.
+fn verify_way(way: &WalkedPath) -> Result<(), CacheError> {
+    let changeable = |passed: &PathStep| match passed {
+        PathStep::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
+        PathStep::Link { stat, within, path, .. } => {
+            (changeable_by_others(within) || is_anothers(stat)).then(|| path.clone())
+        }
+    };
+    match way.passed.iter().find_map(changeable) {
+        Some(path) => Err(CacheError::Changeable { path }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_cache_is_made_for_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b/quell");
+        assert!(CacheDirectory::open(&path, CacheOwner::User).unwrap().is_none());
+        let cache = CacheDirectory::make(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(!cache.is_public());
+        assert_eq!(CacheDirectory::make(&path).unwrap().path(), path);
+    }
+
+    #[test]
+    fn a_cache_that_others_can_change_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let mode =
+            |name: &str, mode| fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).unwrap();
+        CacheDirectory::make(&path("open/quell")).unwrap();
+        mode("open/quell", 0o777);
+        assert!(matches!(CacheDirectory::make(&path("open/quell")), Err(CacheError::Changeable { .. })));
+        mode("open/quell", 0o755);
+        assert!(CacheDirectory::make(&path("open/quell")).unwrap().is_public());
+        mode("open", 0o777);
+        assert!(matches!(CacheDirectory::make(&path("open/quell")), Err(CacheError::Changeable { .. })));
+        symlink("open/quell", path("link")).unwrap();
+        assert!(matches!(CacheDirectory::make(&path("link")), Err(CacheError::Changeable { .. })));
+        fs::write(path("file"), "").unwrap();
+        assert!(matches!(CacheDirectory::make(&path("file")), Err(CacheError::NotADirectory { .. })));
+    }
+}

@@ -1,0 +1,22 @@
+//! FUSE in a namespace of one's own, as far as quell needs it: bytes from and to `/dev/fuse`, no policy.
+//!
+//! A layer of our own instead of a crate, because a new server must be able to take over a connection that another
+//! one negotiated, and because the frozen tier of an image answers straight from a memory map.
+//!
+//! [`abi`] has the numbers and layouts, [`listing`] lays out directories. [`request`] has the requests of the kernel, `parse`
+//! parses them, [`reply`] sends each answer exactly once. [`device`] is the open `/dev/fuse`. [`namespace`] makes the
+//! namespaces in which a user may mount, [`credentials`] has the identity by which a server asks for others,
+//! [`locks`] and [`descriptors`] the calls on files that rustix does not have.
+#![allow(missing_docs, reason = "fields and constants carry the names of linux/fuse.h")]
+
+pub mod abi;
+pub mod device;
+pub mod listing;
+pub mod namespace;
+mod parse;
+pub mod reply;
+pub mod request;
+mod sys;
+
+pub use sys::unshare::{unshare_namespaces, unshare_umask};
+pub use sys::{credentials, descriptors, locks};

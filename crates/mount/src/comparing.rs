@@ -1,0 +1,159 @@
+//! The comparison of the image with its sources, for a rank that is about to run from it.
+//!
+//! A node answers nothing before it is known where the image still holds. Of a job with several nodes one rank compares and
+//! publishes the outcome, and the first rank of each other node waits for it. A process that no launcher started compares for
+//! itself, and shares a namespace only with processes that found the same: one that runs since before a change has another.
+
+use quell_image::Beyond;
+use rustix::fs::Access;
+use rustix::io::Errno;
+
+use crate::check::{Checked, check};
+use crate::errands::{Errands, RefreshErrand, version_of};
+use crate::error::{ImageError, RunError, Step, Unavailable};
+use crate::loaded::LoadedImage;
+use crate::published::Publication;
+use crate::request::{Check, Checker, OnStale, RunRequest, StaleSources, bytes};
+use crate::staleness::Staleness;
+use crate::stamp;
+use crate::sys::process::SingleThreaded;
+
+/// A rank that may have to compare.
+pub(crate) struct Comparing<'r> {
+    pub(crate) request: &'r RunRequest,
+    pub(crate) tell: &'r mut dyn FnMut(StaleSources<'_>),
+    pub(crate) errands: Errands,
+}
+
+impl Comparing<'_> {
+    /// Opens the image and finds out where it still holds. Returns the reason for which it cannot be used too.
+    pub(crate) fn before_the_start(&mut self) -> Result<(LoadedImage, Option<Unavailable>), RunError> {
+        let mut image = self.open()?;
+        if self.request.on_stale == OnStale::Refuse {
+            return Ok((image, None));
+        }
+        let checked = self.outcome(&image)?;
+        let refusal = self.refusal(&image, &checked.staleness);
+        if refusal.is_none() {
+            self.tell(&checked, Some(&image));
+            let looks_up_listed = self.request.check != Check::Nothing;
+            image.staleness = Staleness { looks_up_listed, ..checked.staleness }.into();
+        }
+        Ok((image, refusal))
+    }
+
+    /// The outcome of this rank's comparison, or of that of another node.
+    fn outcome(&mut self, image: &LoadedImage) -> Result<Checked, RunError> {
+        let Check::Sources { by, now, shared, .. } = self.request.check else {
+            return Ok(Checked::default());
+        };
+        let waits = by == Checker::AnotherNode && shared && !self.is_vouched(image, now);
+        let publication = self.publication(image);
+        let elsewhere = (waits && publication.is_possible()).then(|| publication.wait(now)).flatten();
+        let checked = match elsewhere {
+            Some(staleness) => Checked { staleness, ..Checked::default() },
+            None => self.compare(image)?,
+        };
+        // The rank that compares for the job says so.
+        let changes = if by == Checker::AnotherNode { Vec::new() } else { checked.changes };
+        Ok(Checked { changes, ..checked })
+    }
+
+    /// The reason for which an image cannot be used in part.
+    fn refusal(&self, image: &LoadedImage, staleness: &Staleness) -> Option<Unavailable> {
+        let index = image.image.index();
+        let unwanted = self.request.on_stale == OnStale::Plain && staleness.changes > 0;
+        // A complete image asks no originals.
+        let has_no_originals = index.beyond() == Beyond::Nothing && staleness.changes > 0;
+        let is_root_altered = index.roots().any(|root| staleness.is_altered(root.nid));
+        let changes = staleness.changes.max(1);
+        (unwanted || has_no_originals || is_root_altered)
+            .then(|| Unavailable::new(Step::Stale { changes }, Errno::STALE))
+    }
+
+    /// Compares while others may already run, if this rank is to. `image` is there if this rank started the server.
+    ///
+    /// **Errors** [`RunError::Stale`] if changes are to be refused.
+    pub(crate) fn beside_others(&mut self, image: Option<LoadedImage>) -> Result<(), RunError> {
+        let refuses = self.request.on_stale == OnStale::Refuse;
+        let Check::Sources { by, .. } = self.request.check else { return Ok(()) };
+        let image = match image {
+            Some(image) if refuses => image,
+            None if by == Checker::ThisRank => self.open()?,
+            // It was done before the server started.
+            _ => return Ok(()),
+        };
+        let checked = self.compare(&image)?;
+        if refuses && !checked.changes.is_empty() {
+            return Err(RunError::Stale { image: self.request.image.clone(), changes: checked.changes });
+        }
+        self.tell(&checked, None);
+        Ok(())
+    }
+
+    /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it.
+    fn compare(&mut self, image: &LoadedImage) -> Result<Checked, RunError> {
+        let Check::Sources { by, parallelism, now, shared } = self.request.check else {
+            return Ok(Checked::default());
+        };
+        if self.is_vouched(image, now) {
+            return Ok(Checked::default());
+        }
+        let checked = check(&image.image, &self.request.image, parallelism)
+            .map_err(|source| self.image_error(source))?;
+        // Starting a server and joining a namespace need a single thread again.
+        SingleThreaded::verify().ok_or(RunError::Threads)?;
+        let publication = self.publication(image);
+        if shared
+            && by != Checker::AnotherNode
+            && publication.is_possible()
+            && let Ok((path, inode)) = publication.publish(&checked.staleness, now)
+        {
+            self.errands.remove = Some((bytes(path), inode));
+        }
+        Ok(checked)
+    }
+
+    fn is_vouched(&self, image: &LoadedImage, now: u64) -> bool {
+        stamp::vouches(&self.request.image, image.image.index().identity(), self.request.trust, now)
+    }
+
+    fn publication(&self, image: &LoadedImage) -> Publication<'_> {
+        let RunRequest { image: path, job, .. } = self.request;
+        Publication { image: path, identity: image.image.index().identity(), job }
+    }
+
+    /// Says what changed, and has the image refreshed in the end, if this rank started the server.
+    fn tell(&mut self, checked: &Checked, image: Option<&LoadedImage>) {
+        if !checked.changes.is_empty() {
+            self.errands.refresh = image.and_then(|image| self.refresh_errand(image));
+            let is_refreshed = self.errands.refresh.is_some();
+            (self.tell)(StaleSources { changes: &checked.changes, is_refreshed });
+        }
+    }
+
+    /// The refresh of an image that this user may replace, in a directory that no other user can write to.
+    fn refresh_errand(&self, image: &LoadedImage) -> Option<RefreshErrand> {
+        let path = self.request.image.canonicalize().ok()?;
+        let stat = rustix::fs::stat(&path).ok()?;
+        let possible = !self.request.refresh.is_empty()
+            && image.owner == rustix::process::geteuid()
+            && image.image.requests().is_some()
+            && stamp::may_count(&path)
+            && rustix::fs::access(path.parent()?, Access::WRITE_OK).is_ok();
+        possible.then(|| RefreshErrand {
+            version: version_of(&stat),
+            arguments: self.request.refresh.iter().map(|argument| bytes(argument.into())).collect(),
+            image: bytes(path),
+        })
+    }
+
+    fn open(&self) -> Result<LoadedImage, RunError> {
+        let RunRequest { image, trust, memory, .. } = self.request;
+        LoadedImage::open(image, *trust, *memory).map_err(|source| self.image_error(source))
+    }
+
+    fn image_error(&self, source: ImageError) -> RunError {
+        RunError::Image { path: self.request.image.clone(), source }
+    }
+}

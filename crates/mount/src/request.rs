@@ -1,0 +1,128 @@
+//! A caller's request for a run.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::budget::Budget;
+use crate::difference::SourceChange;
+use crate::loaded::Trust;
+use crate::mode::Mode;
+
+/// The comparison of the image with its sources before this rank's command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// It may have to, unless a [`stamp`](crate::stamp) says that it was done just now.
+    Sources {
+        /// The rank of the node that compares.
+        by: Checker,
+        /// Most operations in flight. **Range** 0 counts as 1; see
+        /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
+        parallelism: usize,
+        /// The present time, for the stamp. **Unit** seconds since 1970.
+        now: u64,
+        /// True if the first ranks of other nodes wait for the outcome.
+        shared: bool,
+    },
+    /// Another rank does, or none.
+    Nothing,
+}
+
+/// The rank of a node that compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checker {
+    /// This one.
+    ThisRank,
+    /// The rank that starts the node's server: the other ranks see the same files.
+    FirstOfNode,
+    /// This process, which no launcher started: it shares a namespace only with processes that found the same.
+    Alone,
+    /// A rank of another node: the one that starts this node's server waits for the outcome, for a while.
+    AnotherNode,
+}
+
+/// The effect of sources that have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnStale {
+    /// The originals answer for them, the image for all others. The ranks of a node wait for the outcome of the check. An image
+    /// that cannot be used in part is not used.
+    Serve,
+    /// The image is not used: [`Step::Stale`](crate::Step::Stale).
+    Plain,
+    /// The rank that compares does not start its command: [`RunError::Stale`](crate::RunError::Stale). Others do not wait.
+    Refuse,
+}
+
+/// Sources that have changed, and are served from the originals.
+#[derive(Debug, Clone, Copy)]
+pub struct StaleSources<'a> {
+    /// Shape: sorted by path, not empty.
+    pub changes: &'a [SourceChange],
+    /// True if the image is refreshed when the last process of the namespace is gone.
+    pub is_refreshed: bool,
+}
+
+/// Asks for lessons of a run. All ranks must ask, or the questions of a node's first rank are not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learn {
+    /// The file for questions of this node that reached the originals, written like the statistics; `None` if another rank
+    /// writes it.
+    pub file: Option<PathBuf>,
+    /// The time at which the file must be there.
+    pub due: LessonsDue,
+}
+
+/// The time at which the lessons of a run must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LessonsDue {
+    /// At the end of the rank's command: a process stays as its parent.
+    WithCommand,
+    /// At the end of the namespace's last process. An older file stays until then, and no error is told.
+    AtTheEnd,
+}
+
+/// A command to run from an image, with its options.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The image.
+    pub image: PathBuf,
+    /// The command, the program's name first.
+    pub command: Vec<OsString>,
+    /// Job and step: ranks with the same share a namespace and end together.
+    pub job: String,
+    /// The check for changed sources. One rank of a job should make it.
+    pub check: Check,
+    /// The effect of its outcome.
+    pub on_stale: OnStale,
+    /// Arguments with which this program refreshes the image, the program's name first; empty if it is not to.
+    pub refresh: Vec<OsString>,
+    /// The file for [`RunStats`](crate::RunStats). The file is removed now, appears before this process ends, and is written again when
+    /// the namespace's last process is gone.
+    pub stats: Option<PathBuf>,
+    /// Writes down questions that reach the originals, to pack a better image from them.
+    pub learn: Option<Learn>,
+    /// The owners whose images are accepted.
+    pub trust: Trust,
+    /// The modes in which the command may run from the image.
+    pub mode: Mode,
+    /// The bound on the node's memory that the image may take.
+    pub memory: Budget,
+    /// The start of this rank, for `seconds_to_exec`.
+    pub began: Instant,
+}
+
+/// Of this process, which has one thread.
+pub(crate) fn umask() -> rustix::fs::Mode {
+    let umask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::process::umask(umask);
+    umask
+}
+
+pub(crate) fn bytes(path: PathBuf) -> Vec<u8> {
+    path.into_os_string().into_vec()
+}
+
+pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes))
+}

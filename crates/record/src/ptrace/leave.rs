@@ -1,0 +1,106 @@
+//! Leaves the command and its descendants alone: they run on, untraced.
+//!
+//! The kernel detaches all tracees of a thread at once when that thread ends, running ones and those that were just
+//! created too: none can be missed, and none stays stopped. So recording a start has a thread of its own, and this is the
+//! last that it does. `PTRACE_DETACH` and `PTRACE_INTERRUPT` would have to stop each thread first, which ends calls like
+//! `epoll_wait` with EINTR.
+//!
+//! A thread that is stopped *before* a call when it is detached would begin the call with a pending wake-up, which ends
+//! such calls with EINTR as well. So this thread first lets each thread run past its next call, without further stops.
+//! A thread that is in a call already may be detached there, and one that computes is waited for briefly.
+
+use super::run::Run;
+use super::tracee::Tracee;
+use crate::engine::{Leave, Observation};
+use crate::sys::ptrace::{self, Change, News, Side, Stop, Until};
+use quell_trace::{Nanos, Outcome, Pid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The longest wait for threads that compute.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_micros(100);
+
+impl Run<'_> {
+    /// Observes the state at the end of the recording, and prepares all threads for being detached. The thread that
+    /// traces must end after this.
+    pub(super) fn leave_alone(&mut self, at: Nanos) -> io::Result<()> {
+        self.placement.release();
+        self.look_at_memories();
+        self.end_calls(at);
+        let mut outside: BTreeSet<Pid> =
+            self.tracees.iter().filter(|(_, tracee)| !tracee.is_inside).map(|(&thread, _)| thread).collect();
+        let began = Instant::now();
+        while !outside.is_empty() && began.elapsed() < LONGEST_WAIT {
+            match ptrace::poll()? {
+                News::Changed(thread, change) => {
+                    outside.remove(&thread);
+                    self.let_go(thread, change)?;
+                }
+                News::Nothing => std::thread::sleep(PAUSE),
+                News::AllEnded => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Every process shows the pages that it touched.
+    fn look_at_memories(&mut self) {
+        let threads = self.tracees.iter().filter(|(_, tracee)| tracee.memory.is_some());
+        let processes: BTreeMap<Pid, Pid> =
+            threads.map(|(&thread, tracee)| (tracee.process, thread)).collect();
+        for thread in processes.into_values() {
+            self.observer.observe(Observation::Leaving { thread, reason: Leave::Alone });
+        }
+    }
+
+    /// The outcome of calls that have not ended is unknown.
+    fn end_calls(&mut self, at: Nanos) {
+        let mut threads: Vec<_> = self.tracees.iter_mut().collect();
+        threads.sort_unstable_by_key(|(thread, _)| **thread);
+        for (&thread, tracee) in threads {
+            if let Some(call) = tracee.leave(thread, Outcome::Unfinished, at) {
+                self.observer.observe(Observation::Called(call));
+            }
+        }
+    }
+
+    /// Resumes a thread so that it does not stop before its next call.
+    fn let_go(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+        let tracee = self.tracees.get_mut(&thread);
+        let is_inside = tracee.as_ref().is_some_and(|tracee| tracee.is_inside);
+        let until = tracee.as_ref().map_or(Until::NextStop, |tracee| tracee.until(Until::NextStop));
+        match change {
+            Change::Ended(exit) => {
+                self.tracees.remove(&thread);
+                self.exit = self.exit.or(Some(exit).filter(|_| thread == self.command));
+                Ok(())
+            }
+            Change::Stopped(Stop::Return(stopped)) => match stopped.side(is_inside) {
+                Some(Side::Begin(stopped, _)) => stopped.resume(until),
+                Some(Side::End(stopped, _)) => {
+                    restore(tracee, &stopped);
+                    stopped.resume(Until::NextStop)
+                }
+                None => Ok(()),
+            },
+            Change::Stopped(Stop::Pause(stopped)) => {
+                restore(tracee, &stopped);
+                stopped.resume(Until::NextStop)
+            }
+            Change::Stopped(Stop::Group(stopped, _)) => stopped.listen(),
+            Change::Stopped(Stop::Delivery(stopped, signal)) => stopped.deliver(signal, until),
+            Change::Stopped(Stop::Making(stopped)) => stopped.resume(until),
+            Change::Stopped(Stop::Entry(stopped)) => stopped.resume(until),
+            Change::Stopped(Stop::Replaced(stopped)) => stopped.resume(until),
+            Change::Stopped(Stop::Leaving(stopped)) => stopped.resume(until),
+        }
+    }
+}
+
+fn restore<Kind>(tracee: Option<&mut Tracee>, stopped: &ptrace::Stopped<Kind>) {
+    if let Some(tracee) = tracee {
+        tracee.restore(stopped);
+    }
+}

@@ -1,0 +1,405 @@
+//! The loop over a running command's stops: from each change of a thread to what is observed.
+
+use super::births::{self, Nursery, Orphans};
+use super::forward::Forwarding;
+use super::leftovers::Leftovers;
+use super::memories::{Left, Memories, Users};
+use super::placement::Placement;
+use super::tracee::{Reader, Restoration, Tracee};
+use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, Observer};
+use crate::filter::Rules;
+use crate::pids::PidMap;
+use crate::started::{Moment, StartJudge};
+use crate::sys::ptrace::{
+    self, Change, Delivery, Entered, Entry, Group, Leaving, Making, News, Pause, Replaced, Return, Side,
+    Stop, Stopped, Until,
+};
+use crate::{facts, filter};
+use quell_trace::{Call, Ended, Exit, Nanos, Outcome, Pid};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The time between two looks at the judge. Short against every limit, and too long to cost anything.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+
+/// True while a thread waits in the kernel, as for a page of a mapped file.
+fn sleeps_uninterruptibly(thread: Pid) -> bool {
+    facts::state(Path::new(&format!("/proc/{thread}"))) == Some('D')
+}
+
+/// The running command.
+pub(super) struct Run<'a> {
+    pub(super) command: Pid,
+    pub(super) exit: Option<Exit>,
+    pub(super) began: Instant,
+    pub(super) tracees: PidMap<Tracee>,
+    pub(super) memories: Memories,
+    pub(super) nursery: Nursery,
+    /// Adopted threads, which no parent has reported.
+    pub(super) adopted: BTreeSet<Pid>,
+    pub(super) reader: Reader,
+    /// Decides which calls are recorded, where no filter does.
+    pub(super) rules: Option<Rules>,
+    /// The stop to which threads run by default.
+    pub(super) onward: Until,
+    pub(super) judge: Option<StartJudge>,
+    /// The time of the last look at the judge.
+    pub(super) looked: Nanos,
+    /// A signal stopped the command.
+    pub(super) is_stopped: bool,
+    pub(super) leftovers: Leftovers,
+    pub(super) forwarding: &'a mut Forwarding,
+    pub(super) placement: Placement,
+    pub(super) observer: &'a mut dyn Observer,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        command: Pid,
+        began: Instant,
+        forwarding: &'a mut Forwarding,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let mut run = Self {
+            command,
+            exit: None,
+            began,
+            tracees: PidMap::default(),
+            memories: Memories::default(),
+            nursery: Nursery::default(),
+            adopted: BTreeSet::new(),
+            reader: Reader::native(),
+            rules: None,
+            onward: Until::NextStop,
+            judge: None,
+            looked: Nanos(0),
+            is_stopped: false,
+            leftovers: Leftovers::default(),
+            forwarding,
+            placement: Placement::new(),
+            observer,
+        };
+        let memory = run.memories.begin(command, None);
+        run.tracees.insert(command, Tracee::new(command, memory));
+        run.observer.observe(Observation::Born(births::first(command)));
+        run
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        Nanos(self.began.elapsed().as_nanos() as u64)
+    }
+
+    pub(super) fn until_all_ended(&mut self) -> io::Result<Exit> {
+        _ = self.until_over()?;
+        // The kernel reports the end of every tracee, so the command's exit is known.
+        Ok(self.exit.unwrap_or(Exit::Status(125)))
+    }
+
+    /// Handles changes until the judge says that the start is over; `None` when all threads have ended.
+    pub(super) fn until_over(&mut self) -> io::Result<Option<Ended>> {
+        loop {
+            if let Some(ended) = self.verdict() {
+                return Ok(Some(ended));
+            }
+            self.adopt(Orphans::Overdue)?;
+            match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
+                News::Changed(thread, change) => self.change(thread, change)?,
+                News::AllEnded => return Ok(None),
+                // No unread report of a parent is left at this point.
+                News::Nothing if !self.nursery.is_empty() => {
+                    self.adopt(Orphans::Forsaken)?;
+                    self.nursery.wait();
+                }
+                News::Nothing => {}
+            }
+        }
+    }
+
+    /// The event that ends the recording now, if any.
+    pub(super) fn verdict(&mut self) -> Option<Ended> {
+        if self.is_wait_over() {
+            match self.judge {
+                Some(_) => return Some(Ended::Limit),
+                None => self.end_leftovers(),
+            }
+        }
+        let judge = self.judge.as_mut()?;
+        let now = Nanos(self.began.elapsed().as_nanos() as u64);
+        if now.since(self.looked).0 < TICK.as_nanos() as u64 {
+            return None;
+        }
+        self.looked = now;
+        let on_a_name_since = self.tracees.values().filter_map(Tracee::on_a_name_since).min();
+        let moment = Moment { now, on_a_name_since, is_stopped: self.is_stopped };
+        judge.verdict(moment, || self.tracees.keys().any(|&thread| sleeps_uninterruptibly(thread)))
+    }
+
+    pub(super) fn change(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+        if thread == self.command {
+            self.is_stopped = matches!(change, Change::Stopped(Stop::Group(..)));
+        }
+        match change {
+            Change::Stopped(Stop::Return(stopped)) if self.rules.is_some() => self.side(stopped),
+            Change::Stopped(Stop::Entry(stopped)) => self.entry(stopped),
+            Change::Stopped(Stop::Return(stopped)) => self.returned(stopped),
+            Change::Stopped(Stop::Leaving(stopped)) => self.leaving(stopped),
+            change if !self.knows(thread, &change) => self.unknown(thread, change),
+            Change::Ended(exit) => self.ended(thread, exit),
+            Change::Stopped(Stop::Making(stopped)) => self.making(stopped),
+            Change::Stopped(Stop::Replaced(stopped)) => self.replaced(stopped),
+            Change::Stopped(Stop::Delivery(stopped, signal)) => self.delivery(stopped, signal),
+            Change::Stopped(Stop::Group(stopped, signal)) => self.group(stopped, signal),
+            Change::Stopped(Stop::Pause(stopped)) => self.pause(stopped),
+        }
+    }
+
+    /// True for a change of a reported thread. A process whose first thread had ended gets the first thread's number
+    /// again when another of its threads executes.
+    pub(super) fn knows(&self, thread: Pid, change: &Change) -> bool {
+        self.tracees.contains_key(&thread)
+            || matches!(change, Change::Stopped(Stop::Replaced(stopped))
+            if stopped.former().is_some_and(|former| self.tracees.contains_key(&former)))
+    }
+
+    /// A stop at a call without a filter: before it or after it.
+    pub(super) fn side(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
+        let thread = stopped.thread();
+        let Some(tracee) = self.tracees.get_mut(&thread) else {
+            return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
+        };
+        let Some(side) = stopped.side(tracee.is_inside) else { return Ok(()) };
+        tracee.is_inside = matches!(side, Side::Begin(..));
+        match side {
+            Side::Begin(stopped, entered) => {
+                match self.rules.as_ref().and_then(|rules| rules.word(&entered)) {
+                    Some(word) => self.entered(stopped, Entered { word, ..entered }),
+                    None => stopped.resume(Until::Return),
+                }
+            }
+            Side::End(stopped, value) => self.left(stopped, value),
+        }
+    }
+
+    pub(super) fn entry(&mut self, stopped: Stopped<Entry>) -> io::Result<()> {
+        let thread = stopped.thread();
+        if !self.tracees.contains_key(&thread) {
+            return self.unknown(thread, Change::Stopped(Stop::Entry(stopped)));
+        }
+        match stopped.entered() {
+            Some(entered) => self.entered(stopped, entered),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn entered(&mut self, stopped: Stopped<Entry>, entered: Entered) -> io::Result<()> {
+        let now = self.now();
+        let thread = stopped.thread();
+        let Some(tracee) = self.tracees.get_mut(&thread) else { return Ok(()) };
+        if entered.word == filter::AFFINITY {
+            self.placement.release();
+            return stopped.resume(self.onward);
+        }
+        if entered.word == filter::END {
+            let users = tracee.memory.map(|memory| self.memories.users(memory));
+            return self.ending(stopped, users);
+        }
+        self.placement.stopped(thread);
+        if entered.word == filter::FOREIGN {
+            self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
+            return stopped.resume(self.onward);
+        }
+        if self.reader.enter(tracee, &entered, now) {
+            let memory = tracee.memory.filter(|_| tracee.executes());
+            let users = memory.map(|memory| self.memories.users(memory));
+            if matches!(users, Some(Users::Thread | Users::Threads)) {
+                self.observer.observe(Observation::Leaving { thread, reason: Leave::Execution });
+            }
+            return stopped.resume(Until::Return);
+        }
+        let hides = births::reveal_child(&stopped, &entered, tracee);
+        stopped.resume(if hides { Until::Return } else { self.onward })
+    }
+
+    pub(super) fn returned(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
+        let thread = stopped.thread();
+        if !self.tracees.contains_key(&thread) {
+            return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
+        }
+        match stopped.return_value() {
+            Some(value) => self.left(stopped, value),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn left(&mut self, stopped: Stopped<Return>, value: i64) -> io::Result<()> {
+        let now = self.now();
+        let thread = stopped.thread();
+        let Some(tracee) = self.tracees.get_mut(&thread) else { return Ok(()) };
+        tracee.restore(&stopped);
+        let outcome = Outcome::from_return_value(value);
+        if let Some(call) = tracee.leave(thread, outcome, now) {
+            if let Some(judge) = &mut self.judge {
+                judge.called(&call);
+            }
+            self.observer.observe(Observation::Called(call));
+            if outcome.is_success() && matches!(call.call, Call::Execve | Call::Execveat) {
+                self.observer.observe(Observation::Executed { thread, at: now, launched: None });
+            }
+        }
+        stopped.resume(self.onward)
+    }
+
+    pub(super) fn making(&mut self, stopped: Stopped<Making>) -> io::Result<()> {
+        let now = self.now();
+        let parent = stopped.thread();
+        let until = self.tracees.get(&parent).map_or(self.onward, |tracee| tracee.until(self.onward));
+        let Some(child) = stopped.made() else { return Ok(()) };
+        self.placement.made(parent, child);
+        // The report of an adopted thread may come even after its end.
+        if self.adopted.remove(&child) || self.tracees.contains_key(&child) {
+            return stopped.resume(until);
+        }
+        let flags = births::clone_flags(&stopped);
+        let restoring = self.tracees.get(&parent).and_then(Tracee::restoration);
+        let birth = births::birth(child, parent, flags, now);
+        stopped.resume(until)?;
+        self.born(birth, restoring)
+    }
+
+    /// Registers a thread and handles its earlier stop.
+    pub(super) fn born(&mut self, birth: Birth, restoring: Option<Restoration>) -> io::Result<()> {
+        let parent = self.tracees.get(&birth.parent.unwrap_or(self.command));
+        let process = match birth.kind {
+            BirthKind::Process => birth.thread,
+            BirthKind::Thread => parent.map_or(birth.thread, |parent| parent.process),
+        };
+        let shared = parent.and_then(|parent| parent.memory).filter(|_| birth.shares_memory);
+        let memory = self.memories.begin(process, shared);
+        let mut tracee = Tracee::new(process, memory);
+        tracee.restore_later(restoring);
+        self.tracees.insert(birth.thread, tracee);
+        self.observer.observe(Observation::Born(birth));
+        match self.nursery.take(birth.thread) {
+            Some(change) => self.change(birth.thread, change),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn replaced(&mut self, stopped: Stopped<Replaced>) -> io::Result<()> {
+        let now = self.now();
+        let process = stopped.thread();
+        let former = stopped.former().filter(|&former| former != process);
+        if let Some(former) = former
+            && let Some(caller) = self.tracees.remove(&former)
+        {
+            if let Some(mut first) = self.tracees.insert(process, caller) {
+                self.forget(process, &mut first, Exit::Status(0), now);
+            }
+            self.placement.renamed(former, process);
+            self.observer.observe(Observation::Renamed { from: former, to: process });
+        }
+        let Some(tracee) = self.tracees.get_mut(&process) else { return stopped.resume(self.onward) };
+        if let Some(memory) = tracee.memory.replace(self.memories.begin(process, None)) {
+            self.memories.leave(memory, process);
+        }
+        stopped.resume(tracee.until(self.onward))
+    }
+
+    pub(super) fn delivery(&mut self, stopped: Stopped<Delivery>, signal: i32) -> io::Result<()> {
+        let process = self.tracees.get(&stopped.thread()).map(|tracee| tracee.process);
+        if process == Some(self.command) && self.forwarding.is_echo(signal, &stopped) {
+            return stopped.resume(self.onward);
+        }
+        stopped.deliver(signal, self.onward)
+    }
+
+    pub(super) fn group(&mut self, stopped: Stopped<Group>, signal: i32) -> io::Result<()> {
+        let thread = stopped.thread();
+        stopped.listen()?;
+        if thread == self.command {
+            self.forwarding.stop_with(self.command, signal);
+        }
+        Ok(())
+    }
+
+    pub(super) fn pause(&mut self, stopped: Stopped<Pause>) -> io::Result<()> {
+        if let Some(tracee) = self.tracees.get_mut(&stopped.thread()) {
+            tracee.restore(&stopped);
+        }
+        stopped.resume(self.onward)
+    }
+
+    /// A thread is about to end its process, which kills the other threads. A thread that is killed while it is resumed
+    /// from another stop passes its last stop unseen, so the memory is inspected now.
+    pub(super) fn ending(&mut self, stopped: Stopped<Entry>, users: Option<Users>) -> io::Result<()> {
+        if users == Some(Users::Threads) {
+            self.observer.observe(Observation::Leaving { thread: stopped.thread(), reason: Leave::End });
+        }
+        stopped.resume(self.onward)
+    }
+
+    /// A thread is about to end. An unreported thread is resumed too, because an `execve` may wait for its end.
+    pub(super) fn leaving(&mut self, stopped: Stopped<Leaving>) -> io::Result<()> {
+        let thread = stopped.thread();
+        let tracee = self.tracees.get_mut(&thread);
+        let left = tracee.and_then(|tracee| Some(self.memories.leave(tracee.memory.take()?, tracee.process)));
+        if left == Some(Left::Unused) {
+            self.observer.observe(Observation::Leaving { thread, reason: Leave::End });
+        }
+        stopped.resume(self.onward)
+    }
+
+    pub(super) fn ended(&mut self, thread: Pid, exit: Exit) -> io::Result<()> {
+        let now = self.now();
+        let Some(mut tracee) = self.tracees.remove(&thread) else { return Ok(()) };
+        self.placement.ended(thread);
+        self.forget(thread, &mut tracee, exit, now);
+        if thread == self.command {
+            self.exit = Some(exit);
+            self.begin_to_wait();
+        }
+        if self.forwarding.target() == thread {
+            let next = self.tracees.values().map(|tracee| tracee.process).min();
+            self.forwarding.aim(next);
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, thread: Pid, tracee: &mut Tracee, exit: Exit, at: Nanos) {
+        if let Some(memory) = tracee.memory.take() {
+            self.memories.leave(memory, tracee.process);
+        }
+        if let Some(call) = tracee.leave(thread, Outcome::Unfinished, at) {
+            self.observer.observe(Observation::Called(call));
+        }
+        self.observer.observe(Observation::Ended { thread, at, exit });
+    }
+
+    /// Keeps the stop of a thread until its parent has reported it.
+    pub(super) fn unknown(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+        self.nursery.put(thread, change);
+        Ok(())
+    }
+
+    /// Adopts threads whose parents were killed before they could report them.
+    pub(super) fn adopt(&mut self, which: Orphans) -> io::Result<()> {
+        if self.nursery.is_empty() {
+            return Ok(());
+        }
+        for thread in self.nursery.orphans(which) {
+            let is_traced = |pid| self.tracees.contains_key(&pid);
+            match births::orphan(thread, is_traced, self.command, self.now()) {
+                Some(birth) => {
+                    self.placement.adopted(thread, birth.parent);
+                    self.adopted.insert(thread);
+                    self.born(birth, None)?;
+                }
+                // The thread has ended too, and its number may be reused.
+                None => _ = self.nursery.take(thread),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! Finds out from `/proc` which processes ask, which process made them, and what they execute.
+//!
+//! A process is met at its first request. That it executed another program shows in the addresses of its memory, which
+//! the kernel chooses anew at each `execve`. Only fields that the kernel answers without the lock of a process's memory
+//! are read while other requests wait.
+
+use crate::engine::{Birth, BirthKind, Launched};
+use crate::facts;
+use quell_trace::{Nanos, Pid};
+use std::collections::HashMap;
+
+/// The processes and threads that were met.
+#[derive(Debug)]
+pub(super) struct Processes {
+    command: Pid,
+    known: HashMap<Pid, Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    stat: Stat,
+    process: Pid,
+}
+
+/// Fields of `/proc/PID/stat`. Source: `proc_pid_stat(5)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    parent: Pid,
+    /// Tells a process from an earlier one of the same number.
+    started: u64,
+    /// Addresses of its code, stack, heap and arguments; no stack where the kernel does not tell. Without randomisation they
+    /// differ between programs still.
+    memory: [u64; 5],
+}
+
+/// News about a process.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    Born(Pid, Birthplace),
+    /// The process executes another program than at the last look.
+    Executed(Pid),
+}
+
+/// The origin of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Birthplace {
+    parent: Pid,
+    kind: BirthKind,
+}
+
+impl Processes {
+    pub(super) fn new(command: Pid) -> Self {
+        Self { command, known: HashMap::new() }
+    }
+
+    /// The command's first program runs.
+    pub(super) fn begin(&mut self) {
+        if let Some(stat) = stat(self.command) {
+            self.known.insert(self.command, Known { stat, process: self.command });
+        }
+    }
+
+    /// The processes that were met and live. Shape: sorted.
+    pub(super) fn living(&self) -> Vec<Pid> {
+        let lives = |(pid, known): (&Pid, &Known)| {
+            let is_same =
+                || stat(*pid).is_some_and(|stat| stat.started == known.stat.started && stat.is_told());
+            (known.process == *pid && is_same()).then_some(*pid)
+        };
+        let mut living: Vec<_> = self.known.iter().filter_map(lives).collect();
+        living.sort_unstable();
+        living
+    }
+
+    /// A thread that was met. What one asked that ended before it could be met counts as the command's.
+    pub(super) fn known_or_command(&self, thread: Pid) -> Pid {
+        if self.known.contains_key(&thread) { thread } else { self.command }
+    }
+
+    /// Looks at a thread that asks, if it is new or if `looks_again`. Shape: ancestors first.
+    pub(super) fn meet(&mut self, thread: Pid, looks_again: bool, news: &mut Vec<Met>) {
+        if self.known.contains_key(&thread) && !looks_again {
+            return;
+        }
+        self.look(thread, news);
+    }
+
+    fn look(&mut self, thread: Pid, news: &mut Vec<Met>) {
+        let Some(stat) = stat(thread) else { return };
+        match self.known.get_mut(&thread) {
+            Some(known) if known.stat.started == stat.started => {
+                let executed = stat.is_told() && known.stat.memory != stat.memory;
+                let process = known.process;
+                if stat.is_told() {
+                    known.stat = stat;
+                }
+                // All threads of a process have one memory.
+                if executed && process == thread {
+                    news.push(Met::Executed(thread));
+                }
+            }
+            _ => self.welcome(thread, stat, news),
+        }
+    }
+
+    fn welcome(&mut self, thread: Pid, stat: Stat, news: &mut Vec<Met>) {
+        let process = process_of(thread).unwrap_or(thread);
+        let is_first = process == thread;
+        let parent = if is_first { stat.parent } else { process };
+        if !self.known.contains_key(&parent) && self.is_ours(parent) {
+            self.look(parent, news);
+        }
+        let parent = if self.known.contains_key(&parent) { parent } else { self.command };
+        self.known.insert(thread, Known { stat, process });
+        if thread == self.command {
+            return;
+        }
+        let kind = if is_first { BirthKind::Process } else { BirthKind::Thread };
+        news.push(Met::Born(thread, Birthplace { parent, kind }));
+        let before = self.known.get(&parent).map(|parent| parent.stat.memory);
+        if is_first && stat.is_told() && before != Some(stat.memory) {
+            news.push(Met::Executed(thread));
+        }
+    }
+
+    /// True for a descendant of the command; others are its parents by adoption.
+    fn is_ours(&self, process: Pid) -> bool {
+        let mut at = process;
+        for _ in 0..MOST_ANCESTORS {
+            if at == self.command || self.known.contains_key(&at) {
+                return true;
+            }
+            if at.0 <= 1 {
+                return false;
+            }
+            let Some(stat) = stat(at) else { return false };
+            at = stat.parent;
+        }
+        false
+    }
+}
+
+/// More ancestors than a process has, unless the numbers were used again while they were read.
+const MOST_ANCESTORS: usize = 1000;
+
+impl Birthplace {
+    pub(super) fn birth(self, thread: Pid, at: Nanos) -> Birth {
+        let Self { parent, kind } = self;
+        // One table of descriptors for all: the numbers are the recorder's own, and each is used once.
+        Birth {
+            thread,
+            parent: Some(parent),
+            kind,
+            shares_files: true,
+            shares_directory: false,
+            shares_memory: kind == BirthKind::Thread,
+            at,
+        }
+    }
+}
+
+/// The program of a process, and what it was started with; `None` when the process is gone.
+pub(super) fn launched(process: Pid) -> Option<Launched> {
+    let launched = facts::launched(process);
+    launched.program.is_some().then_some(launched)
+}
+
+fn stat(thread: Pid) -> Option<Stat> {
+    parse_stat(&std::fs::read(format!("/proc/{thread}/stat")).ok()?)
+}
+
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    // The name of a program may hold anything, closing parentheses too.
+    let rest = &text[text.iter().rposition(|&byte| byte == b')')? + 1..];
+    let fields: Vec<_> = std::str::from_utf8(rest).ok()?.split_whitespace().collect();
+    // The state is the third field.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let memory = [26, 27, 28, 47, 48].map(field);
+    let memory = memory.map(|address| address.unwrap_or(0));
+    Some(Stat { parent: Pid(i32::try_from(field(4)?).ok()?), started: field(22)?, memory })
+}
+
+impl Stat {
+    fn is_told(&self) -> bool {
+        self.memory[2] != 0
+    }
+}
+
+/// The process of a thread.
+fn process_of(thread: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok().map(Pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_of_a_process_with_an_odd_name_are_found() {
+        let line = b"12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 2 3 4 5 140737 0 0";
+        let expected = Stat { parent: Pid(7), started: 4242, memory: [4, 5, 140_737, 0, 0] };
+        assert_eq!(parse_stat(line), Some(expected));
+        assert_eq!(parse_stat(b"12 (a) S 7"), None);
+        assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn this_process_is_met_once_with_its_parent() {
+        let me = Pid(std::process::id() as i32);
+        let mut processes = Processes::new(stat(me).unwrap().parent);
+        processes.begin();
+        let mut news = Vec::new();
+        processes.meet(me, false, &mut news);
+        assert!(matches!(news[0], Met::Born(born, _) if born == me), "{news:?}");
+        news.clear();
+        processes.meet(me, true, &mut news);
+        assert_eq!(news, []);
+    }
+}

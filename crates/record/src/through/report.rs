@@ -1,0 +1,14 @@
+//! Observations on their way to the observer.
+
+use super::walks::OwnedCall;
+use crate::engine::{Birth, Launched};
+use quell_trace::{Nanos, Pid};
+
+/// An observation on its way from a serving thread to the observer.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Born(Birth),
+    Called(OwnedCall),
+    Executed { thread: Pid, at: Nanos, launched: Launched },
+    Waiting(Vec<Pid>),
+}
