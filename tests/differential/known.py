@@ -52,9 +52,14 @@ UNDETERMINED = [
 ]
 
 
+# Operations that may find a lock of an open file which another namespace has just closed.
+RELEASED_LATER = ("flock", "olock", "ogetlk")
+RELEASED_LATER_QUOTE = "stays for milliseconds after the last close(2) of its open file"
+
+
 def check_quotes():
     """Ends when the document no longer says what a row quotes."""
     said = DOCUMENT.read_text()
-    for quote, _ in ANSWERS + LEFT_OUT:
+    for quote in [quote for quote, _ in ANSWERS + LEFT_OUT] + [RELEASED_LATER_QUOTE]:
         if quote not in said:
             raise SystemExit(f"known.py: docs/differences.md does not say: {quote}")
