@@ -114,7 +114,7 @@ soak: release-aarch64 deps build wire check-dist ## what takes long: fuzzing, th
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
-vm: build release-aarch64 ## on other kernels in emulated machines, KERNELS="5.10 arm64" for some; a quarter of an hour
+vm: build release-aarch64 ## on other kernels in emulated machines, KERNELS="5.10 arm64" for some
 	@scripts/deps --vm
 	QUELL=$(QUELL) QUELL_AARCH64=$(QUELL_AARCH64) scripts/stage vm tests/vm/run $(KERNELS)
 
