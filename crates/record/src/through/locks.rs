@@ -31,8 +31,13 @@ impl Service {
         let (node, caller) = (request.node, request.caller);
         match request.operation {
             Operation::Interrupt { unique } => {
-                lock(&self.locks.waiting).remove(&unique.0);
-                reply.none();
+                if lock(&self.locks.waiting).remove(&unique.0) {
+                    return reply.none();
+                }
+                // The lock that it is about may be on its way in another thread: the kernel sends the interrupt again, unless the
+                // request was answered. Source: fuse(4), `fuse_dev_do_write` of the kernel.
+                std::thread::sleep(AGAIN);
+                reply.error(Errno::AGAIN);
             }
             Operation::GetLock { lock } => {
                 let found =
