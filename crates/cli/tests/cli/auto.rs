@@ -105,6 +105,32 @@ fn privileged_a_long_job_leaves_its_image_when_it_has_started() {
     assert_eq!(auto(&test, "$auto -- env/bin/app").code(), 9);
 }
 
+/// With `--auto` no image comes first: what follows the program is the program's.
+#[test]
+fn the_separator_may_be_left_out() {
+    let test = Test::new();
+    let run = |line: &str| test.script(&format!("QUELL_AUTO=0 $quell run {line}")).succeeds();
+    assert_eq!(run("--auto echo a"), "a\n");
+    assert_eq!(run("--auto sh -c 'echo $0 $1' --explain --help"), "--explain --help\n");
+    assert_eq!(run("--cache . --auto --root=. --root env printf '%s ' --version -- -q"), "--version -- -q ");
+    assert_eq!(run("--auto echo -- a"), "a\n");
+    assert_eq!(run("--auto -- echo -- a"), "-- a\n");
+    assert_eq!(test.quell(&["run", "--auto", "--root"]).code(), 125);
+}
+
+/// A daemon that the first command leaves behind delays nothing, and is not touched.
+#[test]
+fn privileged_a_first_command_that_leaves_a_daemon_ends_by_itself() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    plant(&test);
+    let daemon = "(while ! test -e ended; do :; done; : > outlived) > /dev/null 2>&1 < /dev/null & exit 4\n";
+    test.write_mode("env/bin/app", PROGRAM.replace("case $2", &format!("cd ..; {daemon}case $2")), 0o755);
+    // The daemon waits until quell has ended, and would be waited for.
+    assert_eq!(auto(&test, "$auto -- env/bin/app 0; code=$?; : > ended; exit $code").code(), 4);
+    wait_until("the daemon went on", || test.path("outlived").exists());
+    until_there_is_an_image(&test);
+}
+
 /// Recorded, from the image and plain, a command says and does the same.
 #[test]
 fn privileged_a_command_behaves_as_without_quell() {

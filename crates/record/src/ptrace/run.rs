@@ -126,6 +126,9 @@ impl<'a> Run<'a> {
             }
         }
         let judge = self.judge.as_mut()?;
+        if self.exit.is_some() && !self.tracees.is_empty() && judge.ends_with_command() {
+            return Some(Ended::Limit);
+        }
         let now = Nanos(self.began.elapsed().as_nanos() as u64);
         if now.since(self.looked).0 < TICK.as_nanos() as u64 {
             return None;
