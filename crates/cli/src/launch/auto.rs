@@ -24,7 +24,7 @@ use quell_cache::{
     Phase, SettledReason, Subject,
 };
 use quell_mount::{ImageError, Learn, LessonsDue, RunError, StaleSources};
-use quell_record::{EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -305,7 +305,10 @@ impl Auto<'_> {
 
     /// The command has not run: it runs plain.
     fn not_recorded(&self, entry: &CacheEntry, error: RecordError) -> Result<u8, Failure> {
-        let barred = matches!(error, RecordError::Barred { .. });
+        // A tracer of this run says nothing about the next one.
+        let traced =
+            |barrier: &Barrier| matches!(barrier, Barrier::OtherTracer { .. } | Barrier::Recorded { .. });
+        let barred = matches!(&error, RecordError::Barred { barrier, .. } if !traced(barrier));
         if !matches!(error, RecordError::NotFound { .. } | RecordError::NotExecutable { .. }) {
             let line = Failure::new(error).line();
             entry.log(&format!("not recorded: {line}"));

@@ -109,7 +109,14 @@ impl Service {
         }
         let (known, _) = self.nodes.get(node)?;
         let open = |flags| reopen(&known.original, flags);
-        let file = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY)).or_else(|_| open(OFlags::WRONLY))?;
+        let opened = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY)).or_else(|_| open(OFlags::WRONLY));
+        // The mode was changed after the program opened the file: its own open file may still lock.
+        let of_program = || self.nodes.handle(wanted.handle.0).ok();
+        let file = opened.or_else(|errno| {
+            let copied =
+                of_program().and_then(|handle| rustix::io::fcntl_dupfd_cloexec(&handle.file, 3).ok());
+            copied.ok_or(errno)
+        })?;
         let file = Arc::new(file);
         files.insert((node, wanted.owner), Arc::clone(&file));
         Ok(file)
