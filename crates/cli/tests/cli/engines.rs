@@ -166,7 +166,8 @@ fn privileged_changes_below_the_mount_are_the_programs_own() {
         f = appending('set'); fcntl.fcntl(f, fcntl.F_SETFL, 0); os.pwrite(f, b'YY', 3); fcntl.fcntl(f, fcntl.F_SETFL, os.O_APPEND)\n\
         os.pwrite(f, b'ZZ', 3); os.close(f); print(open('set').read())\n\
         k = open('kept', 'w'); print(subprocess.run(['ls', 'kept'], close_fds=False).returncode)\n\
-        c = os.open('changed', os.O_RDWR | os.O_CREAT); os.fchmod(c, 0); fcntl.lockf(c, fcntl.LOCK_EX); os.close(os.dup(c)); fcntl.lockf(c, fcntl.LOCK_SH)\n\
+        c = os.open('changed', os.O_RDWR | os.O_CREAT); os.fchmod(c, 0); fcntl.lockf(c, fcntl.LOCK_EX); os.close(os.dup(c))\n\
+        fcntl.lockf(c, fcntl.LOCK_SH)\n\
         l = os.open('lk', os.O_RDWR | os.O_CREAT); fcntl.lockf(l, fcntl.LOCK_EX)\n\
         p = os.fork()\nif p == 0:\n    try: fcntl.lockf(os.open('lk', os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)\n    \
         except OSError as e: os._exit(e.errno)\n    os._exit(0)\nprint(os.waitpid(p, 0)[1] >> 8)\nos.rename('m', 'n'); print(sorted(os.listdir()))\n";
