@@ -58,7 +58,10 @@ impl Service {
             }
             Operation::Flush { handle, owner } => {
                 self.locks.closed(node, owner);
-                respond(self.flush(handle, caller, start), reply, done);
+                let handle = self.nodes.handle(handle.0).ok();
+                respond(handle.as_deref().map_or(Ok(()), flush), reply, done);
+                // The answer comes first: an `execve` that closes this descriptor holds a lock that a look at `/proc` waits for.
+                handle.iter().for_each(|handle| self.closed(handle, caller, start));
             }
             Operation::Release { handle, .. } => {
                 if let Some(handle) = self.nodes.release(handle.0) {
@@ -267,13 +270,6 @@ impl Service {
     }
 
     /// A descriptor was closed: passes on the error that the original's file system gives then.
-    fn flush(&self, handle: FileHandle, caller: Caller, start: Nanos) -> Result<(), Errno> {
-        let Ok(handle) = self.nodes.handle(handle.0) else { return Ok(()) };
-        self.closed(&handle, caller, start);
-        let copy = rustix::io::fcntl_dupfd_cloexec(&handle.file, 3)?;
-        quell_fuse::descriptors::close(copy)
-    }
-
     fn closed(&self, handle: &Handle, caller: Caller, start: Nanos) {
         if handle.closes() {
             let call = |asked| OwnedCall { path: None, ..on(handle, asked, Call::Close) };
@@ -369,6 +365,11 @@ fn hand_on(directory: &OwnedFd, offset: u64, listing: &mut Listing) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Closes a copy, which tells what the file system could not write.
+fn flush(handle: &Handle) -> Result<(), Errno> {
+    quell_fuse::descriptors::close(rustix::io::fcntl_dupfd_cloexec(&handle.file, 3)?)
 }
 
 /// Asks for something of unknown length with the room that the kernel allows it at most.
