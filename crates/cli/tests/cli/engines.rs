@@ -30,10 +30,16 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("sh", "work/static work/src work/none"),
     ("sh", "work/static work/src; kill -9 $$"),
     // Descriptors that an execution closes.
-    ("python3", "python3 -c 'import os; os.open(\"work/src/main.c\", 0); os.execv(\"work/static\", [\"s\", \"work\"])'"),
-    ("bash", "bash -c 'shopt -s globstar; for f in work/**/*.c; do test -e $f.o || read -r l < $f; done; echo $l'"),
+    (
+        "python3",
+        "python3 -c 'import os; os.open(\"work/src/main.c\", 0); os.execv(\"work/static\", [\"s\", \"work\"])'",
+    ),
+    ("bash", "bash -c 'for f in work/src/*.c; do test -e $f.o || read -r l < $f; done; echo $l'"),
     ("lua5.4", "LUA_PATH='work/?.lua' lua5.4 -e 'print(pcall(require, \"none\"))'"),
-    ("sqlite3", "sqlite3 work/none.db 'select sqlite_version() > 3'; sqlite3 -readonly work/absent.db 'select 1'"),
+    (
+        "sqlite3",
+        "sqlite3 work/none.db 'select sqlite_version() > 3'; sqlite3 -readonly work/absent.db 'select 1'",
+    ),
     ("modulecmd", "MODULEPATH=/usr/share/modules/modulefiles modulecmd bash avail -t"),
 ];
 
