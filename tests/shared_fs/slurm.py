@@ -137,4 +137,4 @@ class Slurm:
             time.sleep(0.1)
 
 
-RANKS = 4
+RANKS = 1
