@@ -96,14 +96,14 @@ class Crowd(unittest.TestCase):
             for node in nodes:
                 said, _ = node.communicate()
                 self.assertEqual(said, "done\n" * (self.PROCESSES // 2))
-            on(1, "sh", "-c", f"until readlink {cache}/*/current; do sleep 0.2; {QUELL} cache make --cache {cache}; done")
-            rig("cold", "--node", "2")
-        listed = json.loads(on(1, QUELL, "cache", "ls", "--json", "--cache", str(cache)))
+            made = f"until readlink {cache}/*/current; do sleep 0.2; {QUELL} cache make --cache {cache}; done"
+            node_command(1, made).communicate()
+        listed = json.loads(node_command(1, f"{QUELL} cache ls --json --cache {cache}").communicate()[0])
         self.assertEqual([entry["versions"] for entry in listed["entries"]], [1])
 
 
 def node_command(node: int, script: str) -> "subprocess.Popen[str]":
-    words = [RIG, "exec", str(node), "--", "sh", "-c", script]
+    words = [RIG, "exec", str(node), "--user", USER, "--", "sh", "-c", script]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
