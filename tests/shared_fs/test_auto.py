@@ -13,8 +13,8 @@ from slurm import RANKS, Slurm
 PLACE = SHARED / "auto"
 USER = "65534"
 IMPORT = "import numpy, scipy.stats, pandas; print(numpy.arange(3).sum())"
-# Operations of a node in the second job beyond the check and those of the same job with `true`.
-SECOND = 3
+# Operations of a warm node without rank 0 in a later job, beyond the check and those of the same job with `true`.
+LATER = 3
 # A recording and the image that is made of it, on the node of rank 0.
 FIRST_OF_RANK_0 = 1.5
 FIRST_OF_OTHERS = 1.1
@@ -49,7 +49,7 @@ class OneWord(unittest.TestCase):
         after = counted()
         return {node: after[node] - before[node] for node in after}, said
 
-    def test_the_second_job_asks_next_to_nothing(self) -> None:
+    def test_a_job_on_warm_nodes_asks_next_to_nothing_beyond_the_check(self) -> None:
         with Slurm(NODES, USER) as slurm:
             printed = "3\n" * NODES * RANKS
             rig("cold")
@@ -64,11 +64,11 @@ class OneWord(unittest.TestCase):
             rig("cold")
             self.job(slurm, "auto")
             base, _ = self.job(slurm, "true")
-            second, said = self.job(slurm, "auto", QUELL_CHECK="none")
+            later, said = self.job(slurm, "auto", QUELL_CHECK="none")
             self.assertEqual(said, printed)
-            print(f"\nplain {plain}\nfirst {first}\nsecond {second}\ntrue {base}")
+            print(f"\nplain {plain}\nfirst {first}\nlater {later}\ntrue {base}")
             for node in range(2, NODES + 1):
-                self.assertLessEqual(second[node] - base[node], SECOND, f"node {node}")
+                self.assertLessEqual(later[node] - base[node], LATER, f"node {node}")
 
     def await_image(self) -> None:
         """An image that is old enough for every step, and no process that makes another."""
