@@ -124,6 +124,14 @@ class Views:
                 pass
         return found
 
+    def closed(self, op):
+        """The inodes of which an operation closes a descriptor: its own, or the one whose number it takes."""
+        position = {"close": 0, "open": 0, "reopen": 0, "dup": 1}.get(op.name)
+        try:
+            return [] if position is None else [os.stat(self.base(op.actor, op.words[position])).st_ino]
+        except OSError:
+            return []
+
     def touched(self, op):
         return {inode for found in self.walks(op) for inode in found.way} | set(self.slots(op))
 

@@ -23,7 +23,7 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     Phase, SettledReason, Subject,
 };
-use quell_mount::{ImageError, Learn, LessonsDue, RunError, StaleSources};
+use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
 use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -147,6 +147,10 @@ impl Auto<'_> {
     fn tell(&self, stale: &StaleSources<'_>) {
         if !is_on_first_node(self.launcher.as_ref()) {
             return;
+        }
+        // Names that came or went beside the program, as its own output does, are no news at all.
+        if stale.changes.iter().all(SourceChange::is_of_a_listing) {
+            return images::first_changes(stale.changes).iter().for_each(|change| self.explain(change));
         }
         let (count, come) = match stale.changes.len() {
             1 => ("1 entry has".to_owned(), "comes"),

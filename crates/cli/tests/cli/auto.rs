@@ -268,6 +268,25 @@ fn privileged_an_edited_program_is_always_seen() {
     assert!(auto(&test, "$auto -- env/bin/app 0").succeeds().contains("words: 0"));
 }
 
+/// Each job writes its output beside the program, which lists that directory: no news, and no reason for another image.
+#[test]
+fn privileged_an_output_beside_the_program_changes_nothing() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    plant(&test);
+    test.write_mode("env/bin/app", PROGRAM.replace("cat lib", "ls; cat lib"), 0o755);
+    auto(&test, "$auto -- env/bin/app 0").succeeds();
+    until_there_is_an_image(&test);
+    for job in 1..4 {
+        test.write(&format!("env/slurm-{job}.out"), "");
+        let said = auto(&test, "$auto --stats stats.json -- env/bin/app 0");
+        assert_eq!(said.stderr, "");
+        assert!(said.succeeds().contains(&format!("slurm-{job}.out\n")));
+        assert_eq!(test.read_json("stats.json")["mode"], "mount");
+        test.silence();
+        assert_eq!(current(&test).as_deref(), Some("image-1.qimg"));
+    }
+}
+
 #[test]
 fn privileged_a_program_that_is_not_worth_it_is_left_alone_and_told_so_once() {
     let Some(test) = Test::privileged(ALL) else { return };
@@ -386,6 +405,18 @@ fn privileged_on_a_full_disk_commands_run() {
         assert_eq!(said.succeeds(), expected, "{size}");
         test.silence();
     }
+}
+
+#[test]
+fn privileged_with_a_read_only_home_commands_run_and_one_line_says_so() {
+    let Some(test) = Test::privileged(&[Need::Fuse, Need::Ptrace, Need::Root]) else { return };
+    plant(&test);
+    let said = test.script(
+        "mkdir home; unshare -m sh -c 'mount -t tmpfs -o ro none home; export HOME=$PWD/home; unset XDG_CACHE_HOME; \
+         exec $quell run --auto --root env -- env/bin/app 0'",
+    );
+    assert!(said.stderr.contains("EROFS") && said.stderr.lines().count() == 1, "{said}");
+    assert_eq!(said.succeeds(), "content 0\narguments: 0\n");
 }
 
 #[test]

@@ -29,6 +29,18 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("awk", "awk '{print NR, $1; exit}' work/src/main.c nowhere"),
     ("sh", "work/static work/src work/none"),
     ("sh", "work/static work/src; kill -9 $$"),
+    // Descriptors that an execution closes.
+    (
+        "python3",
+        "python3 -c 'import os; os.open(\"work/src/main.c\", 0); os.execv(\"work/static\", [\"s\", \"work\"])'",
+    ),
+    ("bash", "bash -c 'for f in work/src/*.c; do test -e $f.o || read -r l < $f; done; echo $l'"),
+    ("lua5.4", "LUA_PATH='work/?.lua' lua5.4 -e 'print(pcall(require, \"none\"))'"),
+    (
+        "sqlite3",
+        "sqlite3 work/none.db 'select sqlite_version() > 3'; sqlite3 -readonly work/absent.db 'select 1'",
+    ),
+    ("modulecmd", "MODULEPATH=/usr/share/modules/modulefiles modulecmd bash avail -t"),
 ];
 
 /// A tree with sources, a repository and a static program.
@@ -115,7 +127,10 @@ fn privileged_both_engines_record_the_same_of_programs() {
         plant(&test);
         let is_installed =
             |program: &str| test.run(&["sh", "-c", &format!("command -v {program}")]).status.success();
-        for (program, script) in PROGRAMS.iter().filter(|(program, _)| is_installed(program)) {
+        let programs: Vec<_> = PROGRAMS.iter().filter(|(program, _)| is_installed(program)).collect();
+        let names: BTreeSet<_> = programs.iter().map(|(program, _)| program).collect();
+        assert!(names.len() >= 12, "{names:?}");
+        for (program, script) in programs {
             let plain = test.script(script);
             for engine in ["ptrace", "mount"] {
                 let recorded = record(&test, engine, script);

@@ -270,8 +270,7 @@ impl Service {
     /// A descriptor was closed: passes on the error that the original's file system gives then.
     fn flush(&self, handle: FileHandle, caller: Caller, start: Nanos, reply: Reply<'_>) {
         let Ok(handle) = self.nodes.handle(handle.0) else { return reply.done() };
-        let copy = rustix::io::fcntl_dupfd_cloexec(&handle.file, 3);
-        respond(copy.and_then(quell_fuse::descriptors::close), reply, done);
+        respond(flush(&handle), reply, done);
         // Only now: a program that is executed closes descriptors, and until it runs `/proc` tells nothing of its process.
         self.closed(&handle, caller, start);
     }
@@ -371,6 +370,11 @@ fn hand_on(directory: &OwnedFd, offset: u64, listing: &mut Listing) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Closes a copy, which tells what the file system could not write.
+fn flush(handle: &Handle) -> Result<(), Errno> {
+    quell_fuse::descriptors::close(rustix::io::fcntl_dupfd_cloexec(&handle.file, 3)?)
 }
 
 /// Asks for something of unknown length with the room that the kernel allows it at most.
