@@ -163,7 +163,12 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     let plain = site.directory.path().join("plain");
     Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
     fs::remove_file(plain.join(modules::NAME)).unwrap();
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
+    let side = |path: &Path| Side {
+        modulepaths: vec![path.to_owned()],
+        variables: Vec::new(),
+        root: None,
+        over: Vec::new(),
+    };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -260,8 +265,8 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
         let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
         let (old, new) = (
-            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None },
-            Side { modulepaths: modulepaths.clone(), variables: with, root: None },
+            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None, over: Vec::new() },
+            Side { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
         );
         let jobs = std::thread::available_parallelism().unwrap();
         let judge = Tools {
@@ -424,7 +429,12 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     let prepared = prepare();
     let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
     assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
-    let old = Side { modulepaths: vec![site.modulepath.clone()], variables: Vec::new(), root: None };
+    let old = Side {
+        modulepaths: vec![site.modulepath.clone()],
+        variables: Vec::new(),
+        root: None,
+        over: Vec::new(),
+    };
     let new = Side {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),

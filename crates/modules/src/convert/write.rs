@@ -10,7 +10,8 @@ use super::request::Destination;
 use super::ways::{Way, ways};
 use crate::ModulesError;
 use crate::scan::{ScanOptions, Tree};
-use crate::verify::{Difference, Judge, Side};
+use crate::tools::can_show_over;
+use crate::verify::{AFTER, Difference, Judge, Side};
 use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
@@ -97,19 +98,22 @@ fn differences(
     ways: &[Way],
     judge: &mut dyn Judge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
-    let old = Side {
-        modulepaths: ways.iter().map(|way| way.source.clone()).collect(),
-        variables: Vec::new(),
-        root: None,
+    let old = Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), ..Side::default() };
+    // Modulefiles name other modulepaths, which the tools then find converted.
+    let places = ways.iter().filter_map(|way| way.places.as_ref());
+    let over: Vec<(PathBuf, PathBuf)> =
+        places.map(|places| (places.target.clone(), places.aside.clone())).collect();
+    let (modulepaths, over) = match !over.is_empty() && can_show_over() {
+        true => (old.modulepaths.clone(), over),
+        false => (ways.iter().map(|way| way.aside.clone()).collect(), Vec::new()),
     };
-    let modulepaths: Vec<PathBuf> = ways.iter().map(|way| way.aside.clone()).collect();
     let mut settings = vec![plan.strategy.variables()];
     if !settings[0].is_empty() {
         settings.push(Vec::new());
     }
     let mut reworded = Vec::new();
     for variables in settings {
-        let new = Side { modulepaths: modulepaths.clone(), variables, root: None };
+        let new = Side { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
         let (words, differences): (Vec<_>, Vec<_>) =
             judge.differences(&old, &new)?.into_iter().partition(|difference| is_reworded(difference, plan));
         reworded.extend(words);
@@ -127,7 +131,11 @@ fn differences(
 fn is_reworded(difference: &Difference, plan: &ConversionPlan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);
-        difference.question.split(' ').skip(1).any(|word| name.starts_with(word))
+        difference
+            .question
+            .split(AFTER)
+            .flat_map(|part| part.split(' ').skip(1))
+            .any(|word| name.starts_with(word))
     };
     !plan.consent.exact
         && difference.is_rewording()

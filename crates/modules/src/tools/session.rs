@@ -4,16 +4,17 @@
 //! answers with those of separate processes. Questions that they leave open, because a modulefile ended the process or the
 //! time is up, are asked separately.
 
-use super::{Environment, Tool, ToolKind, User, conversation};
+use super::{Environment, Tool, ToolKind, User, conversation, split_assignments};
 use crate::ModulesError;
 use conversation::{PATIENCE, Said, converse};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Arguments of `module`.
+/// Arguments of `module`. Before them may stand assignments of variables, `NAME=VALUE`, as in a shell.
 pub type Question = Vec<OsString>;
 
 /// The answer of a tool.
@@ -87,16 +88,26 @@ pub fn ask_apart(
     question: &[OsString],
 ) -> Result<Answer, ModulesError> {
     let mut command = tool.command(environment);
-    command.args(question);
-    run(command, user, PATIENCE).map_err(not_run(tool, user))
+    let (assignments, words) = split_assignments(question);
+    command.args(words).envs(assignments);
+    run_over(command, user, &environment.over, PATIENCE).map_err(not_run(tool, user))
 }
 
 /// Runs a command to its end as `user`, without input. After `patience` without output it is killed.
 ///
 /// **Errors**: the command cannot be started.
 pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
+    run_over(command, user, &[], patience)
+}
+
+fn run_over(
+    command: Command,
+    user: &User,
+    over: &[(PathBuf, PathBuf)],
+    patience: Duration,
+) -> io::Result<Answer> {
     let terminal = user.terminal();
-    let said = user.act(move || converse(command, terminal, &[], patience, &mut |_| {}))?;
+    let said = user.act_over(over, move || converse(command, terminal, &[], patience, &mut |_| {}))?;
     Ok(Answer { stdout: said.stdout, stderr: said.stderr, status: said.status })
 }
 
@@ -124,8 +135,11 @@ fn together(
         }
     }
     input.push_str(&(hexadecimal(tool.script.as_os_str()) + "\n"));
+    let shell = [OsString::from("bash")];
     for question in questions {
-        let words = std::iter::once(OsStr::new("bash")).chain(question.iter().map(OsString::as_os_str));
+        let count = split_assignments(question).0.len();
+        let (assignments, words) = question.split_at(count);
+        let words = assignments.iter().chain(&shell).chain(words).map(OsString::as_os_str);
         input.push_str(&(words.map(hexadecimal).collect::<Vec<_>>().join(" ") + "\n"));
     }
     let mut count = 0;
@@ -134,7 +148,9 @@ fn together(
         progress(count.min(questions.len()));
     };
     let said = user
-        .act(|| converse(command, user.terminal(), input.as_bytes(), PATIENCE, &mut watch))
+        .act_over(&environment.over, || {
+            converse(command, user.terminal(), input.as_bytes(), PATIENCE, &mut watch)
+        })
         .map_err(not_run(tool, user))?;
     Ok(answers(&said))
 }

@@ -161,11 +161,13 @@ fn differences_of_modules(
         modulepaths: vec![modulepath.to_owned()],
         variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
         root: None,
+        over: Vec::new(),
     };
     let new = Side {
         modulepaths: vec![mirror.modulepath().to_owned()],
         variables: Vec::new(),
         root: Some(mirror.root().to_owned()),
+        over: Vec::new(),
     };
     differences(judge, modules::supports, &old, &new, printer)
 }
@@ -181,6 +183,7 @@ fn differences_of_lmod(
         modulepaths: modulepaths.to_vec(),
         variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         root: None,
+        over: Vec::new(),
     };
     let settings = settings.to_string_lossy();
     let old = side(&[("LMOD_IGNORE_CACHE", "yes")]);

@@ -25,7 +25,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
                 .hint("give modulepaths, separated by colons"));
         }
         let modulepaths = named.iter().map(|path| paths::plain(path)).collect::<Result<_, _>>()?;
-        Ok(Side { modulepaths, variables, root: None })
+        Ok(Side { modulepaths, variables, root: None, over: Vec::new() })
     };
     let variables = flags.with.iter().map(|setting| {
         let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
