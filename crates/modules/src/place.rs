@@ -31,6 +31,56 @@ pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> b
     }
 }
 
+/// A temporary directory. Those that killed processes left are removed by the next one with its prefix.
+#[derive(Debug)]
+pub struct Aside {
+    directory: tempfile::TempDir,
+    /// Held while this process lives.
+    _lock: OwnedFd,
+}
+
+impl Aside {
+    /// Makes a directory for the names below `above` that begin with `prefix`.
+    ///
+    /// **Errors**: what the system says.
+    pub fn new(prefix: &str, above: &Path) -> io::Result<Self> {
+        sweep(prefix, above);
+        loop {
+            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(above)?;
+            let lock = walk::open_plain(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
+            // Without locks nothing is taken for left over.
+            _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            // Another process may have swept it before it was locked.
+            if directory.path().is_dir() {
+                return Ok(Self { directory, _lock: lock });
+            }
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Removes temporary directories of this user whose processes have ended.
+fn sweep(prefix: &str, above: &Path) {
+    let ourselves = rustix::process::geteuid().as_raw();
+    for entry in above.read_dir().into_iter().flatten().flatten() {
+        let is_one = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+        let path = entry.path();
+        let Some(opened) =
+            is_one.then(|| walk::open_plain(&path, OFlags::RDONLY | OFlags::DIRECTORY).ok()).flatten()
+        else {
+            continue;
+        };
+        let is_ours = rustix::fs::fstat(&opened).is_ok_and(|stat| stat.st_uid == ourselves);
+        if is_ours && rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
 /// The number of characters that make the name of a temporary file unique.
 const RANDOM: usize = 6;
 
@@ -121,6 +171,14 @@ pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesErro
     trust::refuse_place(there.unwrap_or(directory))?;
     make_open_directory(directory).map_err(ModulesError::write(directory))?;
     trust::refuse_place(directory)
+}
+
+/// Waits until everything below a directory is on disk: after a crash, a name must not lead to empty files.
+///
+/// **Errors**: [`ModulesError::Write`].
+pub(crate) fn on_disk(directory: &Path) -> Result<(), ModulesError> {
+    let opened = walk::open_plain(directory, OFlags::RDONLY | OFlags::DIRECTORY);
+    opened.and_then(rustix::fs::syncfs).map_err(ModulesError::write(directory))
 }
 
 /// Makes a directory that every user can enter, and the missing ones above it. A directory that exists stays as it is.

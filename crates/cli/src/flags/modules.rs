@@ -56,9 +56,9 @@ pub struct ModulesAudit {
     /// The tool that users have. Findings that concern only the other tool are left out.
     #[arg(long, value_enum, default_value_t)]
     pub tool: ModulesTool,
-    /// The version of Environment Modules that users have.
-    #[arg(long, value_name = "VERSION", default_value = "5.7.0")]
-    pub modules_version: String,
+    /// The version of Environment Modules that users have [default: the oldest that is installed, or else 5.7.0].
+    #[arg(long, value_name = "VERSION")]
+    pub modules_version: Option<String>,
     /// Also audit the cache of Lmod in this directory. May be given several times.
     #[arg(long = "lmod-cache", value_name = "DIR", value_delimiter = ':')]
     pub lmod_caches: Vec<PathBuf>,

@@ -9,6 +9,7 @@ use super::record::RecordedTree;
 use super::request::Destination;
 use super::ways::{Way, ways};
 use crate::ModulesError;
+use crate::place;
 use crate::scan::{ScanOptions, Tree};
 use crate::tools::can_show_over;
 use crate::verify::{AFTER, Difference, Judge, Side};
@@ -49,6 +50,7 @@ pub fn write(
     if !differences.is_empty() {
         return Ok(Written { differences, ..Written::default() });
     }
+    ways.iter().filter(|way| way.is_made()).try_for_each(|way| place::on_disk(&way.aside))?;
     let recorded = ways.iter().filter(|way| way.is_made()).map(recorded).collect::<Result<_, _>>()?;
     // As late as possible: changes from here on, until the names are given, reach the old tree alone.
     plan.trees.iter().try_for_each(unchanged)?;

@@ -6,7 +6,7 @@ use super::states::{Asked, State, Walk};
 use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
 use crate::cookie::Cookie;
-use crate::place;
+use crate::place::{self, Aside};
 use crate::scan::{self, Role, ScanOptions, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, ToolKind, User};
 use crate::trust::{Hands, Inquiry, Whose, is_root};
@@ -339,7 +339,7 @@ fn lacking_of(old: &str, new: &str) -> [String; 2] {
 
 /// Saved collections of each side, for Environment Modules.
 struct Collections {
-    _aside: tempfile::TempDir,
+    _aside: Aside,
     directories: [PathBuf; 2],
     made: Cell<usize>,
 }
@@ -348,7 +348,7 @@ impl Collections {
     fn new() -> Result<Self, ModulesError> {
         let temporary = std::env::temp_dir();
         let make = || -> std::io::Result<Self> {
-            let aside = tempfile::Builder::new().prefix("quell-verify-").tempdir_in(&temporary)?;
+            let aside = Aside::new("quell-verify-", &temporary)?;
             let directories = ["old", "new"].map(|side| aside.path().join(side));
             directories.iter().try_for_each(|path| place::make_open_directory(path))?;
             std::fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o755))?;

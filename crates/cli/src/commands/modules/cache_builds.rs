@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesConvert;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
-use quell_modules::ModulesError;
+use quell_modules::{Aside, ModulesError};
 use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
@@ -128,19 +128,18 @@ pub(super) fn of_modules(
 
 /// The directory in which a cache is made and judged before users have it. Tools read it as other users. For a modulepath below a
 /// closed directory it lies below that directory too, if no other user can change it; otherwise it lets only the building user pass.
-fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Failure> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".quell-caches-");
+fn aside(modulepath: &Path, user: Option<&User>) -> Result<Aside, Failure> {
+    let prefix = ".quell-caches-";
     let closed = closed_above(modulepath);
     let is_root = rustix::process::geteuid().is_root();
     let is_ours = |closed: &&PathBuf| is_root && trust::refuse_place(closed).is_ok();
-    let behind = closed.as_ref().filter(is_ours).and_then(|closed| builder.tempdir_in(closed).ok());
+    let behind = closed.as_ref().filter(is_ours).and_then(|closed| Aside::new(prefix, closed).ok());
     let temporary = std::env::temp_dir();
     if behind.is_none() {
         trust::refuse_place(&std::path::absolute(&temporary)?).map_err(explain)?;
     }
     let is_open = closed.is_none() || behind.is_some();
-    let aside = behind.map_or_else(|| builder.tempdir_in(&temporary), Ok);
+    let aside = behind.map_or_else(|| Aside::new(prefix, &temporary), Ok);
     let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
     match is_open {
         // Set explicitly because of the umask: tools read it as other users.
