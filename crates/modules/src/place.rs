@@ -230,3 +230,21 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
         None => path.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_what_is_in_use_stays() {
+        let above = tempfile::tempdir().unwrap();
+        let left = above.path().join("quell-x-left");
+        std::fs::create_dir_all(left.join("deep")).unwrap();
+        std::fs::create_dir(above.path().join("other")).unwrap();
+        let first = Aside::new("quell-x-", above.path()).unwrap();
+        let second = Aside::new("quell-x-", above.path()).unwrap();
+        assert!(!left.exists() && first.path().is_dir() && second.path().is_dir());
+        assert!(above.path().join("other").is_dir());
+    }
+}

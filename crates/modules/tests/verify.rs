@@ -174,3 +174,16 @@ fn a_tree_that_is_gone_has_no_names() {
     };
     assert_eq!(judge.compare(&side, &side, &|_| {}).unwrap().questions, 0);
 }
+
+#[test]
+fn privileged_a_modulefile_that_hangs_is_named_and_skipped() {
+    // Minutes pass until a tool is given up: a machine with much to do is slow too.
+    let Some(tool) = tool(ToolKind::Modules, "5.7.0").filter(|_| support::is_thorough()) else { return };
+    let pair = Pair::new();
+    for side in ["old", "new"] {
+        let file = pair.directory.path().join(side).join("applications/appa/3.0");
+        fs::write(file, "#%Module\nif {[module-info mode load]} {after 1000000}\n").unwrap();
+    }
+    let compared = pair.compare(&[tool], vec![User::ourselves()]);
+    assert_eq!((compared.differences.len(), compared.silent), (0, vec!["load appa/3.0".to_owned()]));
+}

@@ -26,6 +26,8 @@ pub struct Written {
     pub differences: Vec<Difference>,
     /// Requests that are refused as before, for another reason; see [`super::Consent::exact`].
     pub reworded: Vec<Difference>,
+    /// Old and new were compared, and nothing else was done.
+    pub is_trial: bool,
     /// Records by which the conversion can be undone. Shape: one file, or one for each modulepath in place.
     pub records: Vec<PathBuf>,
 }
@@ -39,6 +41,33 @@ pub fn write(
     destination: &Destination,
     judge: &mut dyn Judge,
 ) -> Result<Written, ModulesError> {
+    carry_out(plan, destination, judge, Until::Named)
+}
+
+/// Does what [`write`] does, up to the judge, and removes the trees.
+///
+/// **Errors**: those of [`write`].
+pub fn trial(
+    plan: &ConversionPlan,
+    destination: &Destination,
+    judge: &mut dyn Judge,
+) -> Result<Written, ModulesError> {
+    carry_out(plan, destination, judge, Until::Judged)
+}
+
+/// The last step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Judged,
+    Named,
+}
+
+fn carry_out(
+    plan: &ConversionPlan,
+    destination: &Destination,
+    judge: &mut dyn Judge,
+    until: Until,
+) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
     let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
     if !is_judged {
@@ -48,7 +77,10 @@ pub fn write(
     make(plan, destination, &ways)?;
     let (reworded, differences) = differences(plan, &ways, judge)?;
     if !differences.is_empty() {
-        return Ok(Written { differences, ..Written::default() });
+        return Ok(Written { differences, is_trial: until == Until::Judged, ..Written::default() });
+    }
+    if until == Until::Judged {
+        return Ok(Written { reworded, is_trial: true, ..Written::default() });
     }
     ways.iter().filter(|way| way.is_made()).try_for_each(|way| place::on_disk(&way.aside))?;
     let recorded = ways.iter().filter(|way| way.is_made()).map(recorded).collect::<Result<_, _>>()?;
@@ -59,7 +91,7 @@ pub fn write(
         Destination::InPlace => name_in_place(plan.strategy, &ways, recorded, &mut cleaner)?,
     };
     let targets = ways.into_iter().map(|way| way.is_made().then_some(way.target)).collect();
-    Ok(Written { targets, differences, reworded, records })
+    Ok(Written { targets, differences, reworded, is_trial: false, records })
 }
 
 /// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.

@@ -47,7 +47,10 @@ impl Original {
     /// Names of extended attributes; none where they cannot be listed.
     pub(super) fn attribute_names(&self) -> Vec<CString> {
         let mut names = vec![0_u8; 1 << 16];
-        let listed = self.descriptor.as_ref().map(|descriptor| rustix::fs::flistxattr(descriptor, names.as_mut_slice()));
+        let listed = self
+            .descriptor
+            .as_ref()
+            .map(|descriptor| rustix::fs::flistxattr(descriptor, names.as_mut_slice()));
         names.truncate(listed.and_then(Result::ok).unwrap_or(0));
         names.split(|byte| *byte == 0).filter_map(|name| CString::new(name).ok()).collect()
     }

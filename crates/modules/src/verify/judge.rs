@@ -36,12 +36,14 @@ pub struct Tools {
 }
 
 /// The progress of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyProgress {
     /// Questions answered.
     pub answered: usize,
     /// Questions in all, as far as is known yet.
     pub asked: usize,
+    /// A question over which the tool has been silent for some seconds.
+    pub slow: Option<String>,
 }
 
 /// The result of a comparison.
@@ -57,6 +59,8 @@ pub struct Comparison {
     pub questions: usize,
     /// Answers that took a process of their own.
     pub apart: usize,
+    /// Questions that were skipped, because the tool did not answer in time: a modulefile hangs.
+    pub silent: Vec<String>,
 }
 
 impl Judge for Tools {
@@ -96,6 +100,20 @@ impl Tools {
         new: &Side,
         progress: &(dyn Fn(VerifyProgress) + Sync),
     ) -> Result<Comparison, ModulesError> {
+        self.compare_about(old, new, None, progress)
+    }
+
+    /// Like [`Tools::compare`], for sides that are known to differ only about these names at the root of a modulepath: one listing
+    /// of everything, listings of these names, the names, and what their modulefiles lead to.
+    ///
+    /// **Errors**: those of [`Tools::compare`].
+    pub fn compare_about(
+        &self,
+        old: &Side,
+        new: &Side,
+        about: Option<&BTreeSet<Vec<u8>>>,
+        progress: &(dyn Fn(VerifyProgress) + Sync),
+    ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_name(path))?;
         let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
@@ -118,11 +136,13 @@ impl Tools {
         };
         let mut talk = Talk { asking: &asking, doubts: Vec::new(), questions: 0 };
         let fresh = |questions: Vec<Question>| questions.into_iter().map(Asked::fresh).collect();
-        talk.ask(&mut |tool, _, _| Ok(fresh(questions::listings(tool.kind))))?;
+        talk.ask(&mut |tool, _, _| Ok(fresh(questions::listings(tool.kind, about))))?;
         talk.ask(&mut |tool, _, walk| {
-            refuse_silence(tool, &walk.names, &scanned[0])?;
+            if about.is_none() {
+                refuse_silence(tool, &walk.names, &scanned[0])?;
+            }
             trees.iter().for_each(|tree| walk.names.add_tree(tree));
-            Ok(fresh(walk.names.questions(tool.kind)))
+            Ok(fresh(walk.names.questions(tool.kind, about)))
         })?;
         talk.ask(&mut |_, _, walk| Ok(walk.primed()))?;
         let mut opened = Opened { is_open: !is_root() || !self.users.is_empty(), whose: BTreeMap::new() };
@@ -144,7 +164,9 @@ impl Tools {
         doubts.sort_by_cached_key(|(tool, user, asked, _)| (*tool, *user, asked.shown()));
         let differences = asking.judge(doubts)?;
         let users = users.iter().map(|user| user.name.clone()).collect();
-        Ok(Comparison { differences, users, unasked, questions, apart: asking.count.apart.into_inner() })
+        let Count { apart, silent, .. } = asking.count;
+        let silent = silent.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
+        Ok(Comparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
     }
 
     fn environment(&self, side: &Side) -> Environment {
@@ -298,7 +320,11 @@ impl<'a> Asking<'a> {
     fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
         let (mut reworded, mut real) = (0, 0);
+        let silent = locked(&self.count.silent).clone();
         for (tool, user, asked, lacking) in doubts {
+            if silent.contains(&asked.shown()) {
+                continue;
+            }
             let difference = |[old, new]: [String; 2]| Difference {
                 tool: tool.to_string(),
                 user: user.name.clone(),
@@ -476,13 +502,15 @@ struct Count<'a> {
     answered: AtomicUsize,
     asked: AtomicUsize,
     apart: AtomicUsize,
+    /// Questions without an answer in time. No other user or side asks them again.
+    silent: Mutex<BTreeSet<String>>,
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
 }
 
 impl<'a> Count<'a> {
     fn new(progress: &'a (dyn Fn(VerifyProgress) + Sync)) -> Self {
         let zero = || AtomicUsize::new(0);
-        Self { answered: zero(), asked: zero(), apart: zero(), progress }
+        Self { answered: zero(), asked: zero(), apart: zero(), silent: Mutex::default(), progress }
     }
 
     fn ask(
@@ -491,17 +519,34 @@ impl<'a> Count<'a> {
         side: usize,
         environment: &Environment,
     ) -> Result<Vec<Answer>, ModulesError> {
-        let questions: Vec<Question> = piece.questions.iter().map(|asked| asked.on(side)).collect();
+        let asked = &piece.questions;
+        let is_silent: Vec<bool> = {
+            let silent = locked(&self.silent);
+            asked.iter().map(|asked| silent.contains(&asked.shown())).collect()
+        };
+        let left =
+            || asked.iter().zip(&is_silent).filter(|(_, is_silent)| !**is_silent).map(|(asked, _)| asked);
+        let questions: Vec<Question> = left().map(|asked| asked.on(side)).collect();
+        let skipped = asked.len() - questions.len();
+        self.answered.fetch_add(skipped, Ordering::Relaxed);
         let mut before = 0;
-        let Answers { answers, apart } =
-            tools::ask(piece.tool, environment, piece.user, &questions, &mut |answered| {
-                let more = answered.saturating_sub(before);
-                before = before.max(answered);
+        let Answers { answers, apart, silent } =
+            tools::ask(piece.tool, environment, piece.user, &questions, &mut |now| {
+                let more = now.count.saturating_sub(before);
+                before = before.max(now.count);
                 let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
-                (self.progress)(VerifyProgress { answered, asked: self.asked.load(Ordering::Relaxed) });
+                let slow = now.slow.and_then(|number| left().nth(number)).map(Asked::shown);
+                let asked = self.asked.load(Ordering::Relaxed);
+                (self.progress)(VerifyProgress { answered, asked, slow });
             })?;
         self.apart.fetch_add(apart, Ordering::Relaxed);
-        Ok(answers)
+        let names = left().enumerate().filter(|(number, _)| silent.contains(number));
+        locked(&self.silent).extend(names.map(|(_, asked)| asked.shown()));
+        let mut answers = answers.into_iter();
+        Ok(is_silent
+            .into_iter()
+            .map(|is_silent| if is_silent { Answer::none() } else { answers.next().unwrap_or_default() })
+            .collect())
     }
 }
 

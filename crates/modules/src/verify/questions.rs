@@ -38,13 +38,23 @@ const LMOD: &[&str] = &[
     "spider",
 ];
 
-/// The listings of a tool.
-pub(super) fn listings(kind: ToolKind) -> Vec<Question> {
-    let questions = match kind {
-        ToolKind::Modules => MODULES,
-        ToolKind::Lmod => LMOD,
+/// Listings of one name, behind which the name follows.
+const MODULES_ABOUT: &[&str] = &["avail", "avail -j", "avail --all -j", "avail -j --indepth", "whatis"];
+const LMOD_ABOUT: &[&str] = &["-t avail", "--show_hidden -t avail"];
+
+/// The listings of a tool: of everything, or a terse one of everything and others of these names.
+pub(super) fn listings(kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec<Question> {
+    let question = |words: &str| -> Question { words.split(' ').map(OsString::from).collect() };
+    let (all, terse, named) = match kind {
+        ToolKind::Modules => (MODULES, "avail -t", MODULES_ABOUT),
+        ToolKind::Lmod => (LMOD, "-t avail", LMOD_ABOUT),
     };
-    questions.iter().map(|words| words.split(' ').map(OsString::from).collect()).collect()
+    let Some(about) = about else { return all.iter().map(|words| question(words)).collect() };
+    let of = |name: &Vec<u8>| {
+        let name = OsString::from_vec(name.clone());
+        named.iter().map(move |words| question(words).into_iter().chain([name.clone()]).collect())
+    };
+    std::iter::once(question(terse)).chain(about.iter().flat_map(of)).collect()
 }
 
 /// Names to ask for.
@@ -85,15 +95,18 @@ impl Names {
         }
     }
 
-    /// All questions about these names.
-    pub(super) fn questions(&self, kind: ToolKind) -> Vec<Question> {
+    /// All questions about these names, or about those of them whose first component is one of `about`.
+    pub(super) fn questions(&self, kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec<Question> {
+        let top = |name: &[u8]| name.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let is_wanted = |name: &&Vec<u8>| about.is_none_or(|about| about.contains(&top(name)));
         let mut asked: BTreeMap<Vec<u8>, Load> = BTreeMap::new();
-        for group in &self.groups {
+        for group in self.groups.iter().filter(is_wanted) {
             for form in ["default", "latest"] {
                 asked.insert([group, form.as_bytes()].join(&b'/'), Load::No);
             }
         }
-        asked.extend(self.groups.iter().chain(&self.modules).map(|name| (name.clone(), Load::Yes)));
+        let names = self.groups.iter().chain(&self.modules).filter(is_wanted);
+        asked.extend(names.map(|name| (name.clone(), Load::Yes)));
         let mut questions = Vec::new();
         for (name, load) in asked {
             let question = |words: &[&str]| -> Question {

@@ -7,13 +7,14 @@ use crate::failure::Failure;
 use crate::flags::ModulesConvert;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
-use quell_modules::{Aside, ModulesError};
 use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
+use quell_modules::{Aside, ModulesError};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -100,12 +101,15 @@ pub(super) fn of_modules(
             }
             prepared => prepared.map_err(explain)?,
         };
-        let mirror = match flags.judges.no_verify {
-            true => None,
-            false => prepared.mirror(aside.path()).map_err(explain)?,
+        let (prepared, mirror) = match flags.judges.no_verify {
+            true => (prepared.unverified(), None),
+            false => {
+                let mirror = prepared.mirror(aside.path()).map_err(explain)?;
+                (prepared, mirror)
+            }
         };
         let differences = match mirror {
-            Some(mirror) => differences_of_modules(modulepath, &mirror, judge, printer)?,
+            Some(mirror) => differences_of_modules(modulepath, &mirror, prepared.changed(), judge, printer)?,
             None => 0,
         };
         if differences > 0 {
@@ -153,6 +157,7 @@ fn aside(modulepath: &Path, user: Option<&User>) -> Result<Aside, Failure> {
 fn differences_of_modules(
     modulepath: &Path,
     mirror: &Mirror,
+    changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &Tools,
     printer: &Printer,
 ) -> Result<usize, Failure> {
@@ -168,7 +173,7 @@ fn differences_of_modules(
         root: Some(mirror.root().to_owned()),
         over: Vec::new(),
     };
-    differences(judge, modules::supports, &old, &new, printer)
+    differences(judge, modules::supports, [&old, &new], changed, printer)
 }
 
 /// The number of answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
@@ -189,7 +194,7 @@ fn differences_of_lmod(
     let mut found = 0;
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, &old, &new, printer)?;
+        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], None, printer)?;
     }
     Ok(found)
 }
@@ -198,13 +203,13 @@ fn differences_of_lmod(
 fn differences(
     judge: &Tools,
     knows: impl Fn(&Tool) -> bool,
-    old: &Side,
-    new: &Side,
+    [old, new]: [&Side; 2],
+    about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<usize, Failure> {
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
     let judge = Tools { tools, ..judge.clone() };
-    let compared = judges::compared(&judge, old, new, printer)?;
+    let compared = judges::compared(&judge, [old, new], about, printer)?;
     if let Some(unasked) = &compared.unasked {
         printer.talk(&unasked.to_string());
     }

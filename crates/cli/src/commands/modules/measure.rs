@@ -8,11 +8,11 @@ use crate::output;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::shown;
-use quell_modules::{Aside, ModulesError};
 use quell_modules::measure::{
     self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,
 };
 use quell_modules::trust;
+use quell_modules::{Aside, ModulesError};
 use quell_report::terminal;
 use quell_report::view::{
     MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, SCHEMA_VERSION, UnmeasuredStrategy,
