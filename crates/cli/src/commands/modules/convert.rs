@@ -26,6 +26,9 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     if let Some(record) = &flags.undo {
         return undo(record, flags, printer);
     }
+    if let Some(record) = &flags.commit {
+        return commit(record, flags, printer);
+    }
     let strategy = strategy(flags)?;
     if flags.delete_strays && strategy != Strategy::Eval {
         let to = strategy.name();
@@ -38,7 +41,6 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         modulepaths.iter().map(|path| Tree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
-    let mut staying = BTreeSet::new();
     let mut plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
         // Before anything is written: if the plan cannot be printed, nothing is converted.
@@ -47,49 +49,17 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let mut tools = Vec::new();
     let mut written = None;
     if plan.is_possible() {
-        let mut judge = match (judges::judge(&flags.judges, printer), flags.dry_run) {
-            (Err(_), true) if flags.judges.tools.is_empty() => {
-                printer.warn("no tool is asked, because none is installed here: `--tools PREFIX` names one");
-                None
-            }
-            (judge, _) => judge?,
-        };
+        let mut judge = judge(flags, printer)?;
         tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
-        match &judge {
-            Some(_) => {
-                printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
+        let again = |staying: &BTreeSet<Vec<u8>>| {
+            convert::plan_but(&trees, strategy, consent, &mut SystemNames, staying)
+        };
+        match &mut judge {
+            Some(judge) => {
+                written = Some(judged(flags, &mut plan, &again, destination.as_ref(), judge, printer)?)
             }
             None if flags.dry_run => {}
-            None => printer.warn("verification is skipped: no tool compares old and new"),
-        }
-        if judge.is_some() || !flags.dry_run {
-            let judge: &mut dyn Judge = match &mut judge {
-                Some(judge) => judge,
-                None => &mut verify::NoJudge,
-            };
-            let outcome = loop {
-                let outcome = carried_out(&plan, destination.as_ref(), flags.dry_run, judge)?;
-                let blamed = plan.to_blame(&outcome.differences);
-                // Each round leaves more, so the loop ends.
-                if blamed.is_subset(&staying) {
-                    break outcome;
-                }
-                let names: Vec<String> = blamed.iter().map(escape).collect();
-                printer.talk(&format!(
-                    "{} answers would differ; trying again without moving the rc files of {}",
-                    outcome.differences.len(),
-                    names.join(", ")
-                ));
-                staying.extend(blamed);
-                plan = convert::plan_but(&trees, strategy, consent, &mut SystemNames, &staying);
-                if !flags.json {
-                    printer.data(&convert::diff(&plan))?;
-                }
-                if !plan.is_possible() {
-                    break outcome;
-                }
-            };
-            written = Some(outcome);
+            None => written = Some(carried_out(&plan, destination.as_ref(), false, &mut verify::NoJudge)?),
         }
     }
     let told = match flags.json {
@@ -105,6 +75,61 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     told?;
     let differs = written.is_some_and(|written| !written.differences.is_empty());
     Ok(u8::from(!plan.is_possible() || differs))
+}
+
+/// The judge that the flags ask for. A dry run does without one where no tool is installed.
+fn judge<'a>(flags: &ModulesConvert, printer: &'a Printer) -> Result<Option<judges::Watched<'a>>, Failure> {
+    let judge = match (judges::judge(&flags.judges, printer), flags.dry_run) {
+        (Err(_), true) if flags.judges.tools.is_empty() => {
+            printer.warn("no tool is asked, because none is installed here: `--tools PREFIX` names one");
+            return Ok(None);
+        }
+        (judge, _) => judge?,
+    };
+    match &judge {
+        Some(judge) => {
+            let tools: Vec<String> = judge.tools.tools.iter().map(ToString::to_string).collect();
+            printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
+        }
+        None if flags.dry_run => {}
+        None => printer.warn("verification is skipped: no tool compares old and new"),
+    }
+    Ok(judge)
+}
+
+/// Carries out a plan. Where answers would differ, the plan is made again without the rc files of the names concerned.
+fn judged(
+    flags: &ModulesConvert,
+    plan: &mut ConversionPlan,
+    again: &dyn Fn(&BTreeSet<Vec<u8>>) -> ConversionPlan,
+    destination: Option<&Destination>,
+    judge: &mut dyn Judge,
+    printer: &Printer,
+) -> Result<Written, Failure> {
+    let mut staying = BTreeSet::new();
+    loop {
+        let outcome = carried_out(plan, destination, flags.dry_run, judge)?;
+        let blamed = plan.to_blame(&outcome.differences);
+        // Each round leaves more, so the loop ends.
+        if blamed.is_subset(&staying) {
+            return Ok(outcome);
+        }
+        let names: Vec<String> = blamed.iter().map(escape).collect();
+        printer.talk(&format!(
+            "{} answers would differ; trying again without moving the rc files of {}",
+            outcome.differences.len(),
+            names.join(", ")
+        ));
+        staying.extend(blamed);
+        let other = again(&staying);
+        if !other.is_possible() {
+            return Ok(outcome);
+        }
+        *plan = other;
+        if !flags.json {
+            printer.data(&convert::diff(plan))?;
+        }
+    }
 }
 
 /// Converts, or only asks the judge about trees that are made and removed again.
@@ -213,8 +238,8 @@ fn by_question(plan: &ConversionPlan, differences: &[Difference]) -> Vec<String>
 fn cause(plan: &ConversionPlan, difference: &Difference) -> Option<Vec<u8>> {
     let top = plan.to_blame(std::slice::from_ref(difference)).pop_first()?;
     let below = [top.as_slice(), b"/"].concat();
-    let paths = plan.trees.iter().flat_map(|tree| tree.changes.keys());
-    paths.filter(|path| path.starts_with(&below)).next().cloned()
+    let mut paths = plan.trees.iter().flat_map(|tree| tree.changes.keys());
+    paths.find(|path| path.starts_with(&below)).cloned()
 }
 
 fn tell(
@@ -336,5 +361,17 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
     };
     tell(&undone.restored, restored);
     tell(&undone.removed, removed);
+    Ok(0)
+}
+
+fn commit(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    let removed = convert::commit(&paths::plain(record)?).map_err(explain)?;
+    if flags.json {
+        let (restored, removed) = (Vec::new(), removed.iter().map(shown).collect());
+        let view = ModulesUndoView { schema_version: SCHEMA_VERSION, undone: false, restored, removed };
+        printer.data(&output::json(&view)?)?;
+        return Ok(0);
+    }
+    removed.iter().for_each(|path| printer.talk(&format!("`{}` is removed", shown(path))));
     Ok(0)
 }
