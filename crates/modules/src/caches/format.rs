@@ -96,7 +96,7 @@ impl Cache {
         if let Some(digest) = &self.digest {
             text.extend(OURS);
             text.extend(digest.as_bytes());
-            text.extend(self.is_verified.then_some(VERIFIED).unwrap_or_default().as_bytes());
+            text.extend(if self.is_verified { VERIFIED } else { "" }.as_bytes());
             text.push(b'\n');
         }
         text

@@ -223,6 +223,9 @@ struct Asking<'a> {
 /// The states of each tool and user.
 type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<State>>>;
 
+/// What a tool is asked next as a user.
+type Round<'t, 'a> = &'t mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>;
+
 /// Rounds of questions.
 struct Talk<'t, 'a> {
     asking: &'t Asking<'a>,
@@ -232,10 +235,7 @@ struct Talk<'t, 'a> {
 
 impl<'a> Talk<'_, 'a> {
     /// Asks every tool as every user what `of` says.
-    fn ask(
-        &mut self,
-        of: &mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>,
-    ) -> Result<(), ModulesError> {
+    fn ask(&mut self, of: Round<'_, 'a>) -> Result<(), ModulesError> {
         let asking = self.asking;
         let mut all = Vec::new();
         for (&(tool, user), walk) in &asking.walks {

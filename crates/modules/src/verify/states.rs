@@ -29,6 +29,13 @@ type Listed = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
 /// Modulepaths in their order, each once, as both sides name them.
 type Paths = Vec<Vec<u8>>;
 
+/// A load that changes MODULEPATH: the shell in which, and the variables that each side sets.
+type Opening = (Option<Arc<State>>, [Option<Question>; 2]);
+
+/// Saves a collection of a shell and one more name; returns its file of each side, or nothing where the tool has no such files.
+pub(super) type Saving<'a> =
+    &'a mut dyn FnMut(&State, Option<&[u8]>) -> Result<Option<[OsString; 2]>, ModulesError>;
+
 /// A shell in which modules are loaded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct State {
@@ -117,7 +124,7 @@ pub(super) struct Walk {
     /// By state; 0 is the shell without modules.
     listed: BTreeMap<usize, Listed>,
     /// Loads that change MODULEPATH: the state in which, the name, and the variables of each side.
-    opening: BTreeMap<(usize, OsString), (Option<Arc<State>>, [Option<Question>; 2])>,
+    opening: BTreeMap<(usize, OsString), Opening>,
     /// Names whose load succeeds in a shell without modules, and does not change MODULEPATH.
     loading: BTreeSet<Vec<u8>>,
     /// The MODULEPATH of a shell without modules.
@@ -219,7 +226,7 @@ impl Walk {
     pub(super) fn questions(
         &self,
         state: &Arc<State>,
-        collection: &mut dyn FnMut(&State, Option<&[u8]>) -> Result<Option<[OsString; 2]>, ModulesError>,
+        collection: Saving<'_>,
     ) -> Result<Vec<Asked>, ModulesError> {
         let Some(listed) = self.listed.get(&state.number) else { return Ok(Vec::new()) };
         let shared = shared(listed);
