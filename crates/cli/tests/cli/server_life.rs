@@ -229,7 +229,7 @@ fn privileged_ranks_beyond_the_limit_of_descriptors_keep_no_processor_busy() {
     let Some(test) = packed() else { return };
     for mode in ["mount", "extract"] {
         let runs = format!(
-            "ulimit -n 40; for n in $(seq 40); do $quell -q run --mode {mode} app.qimg -- sleep 3 & done; wait"
+            "ulimit -n 24; for n in $(seq 40); do $quell -q run --mode {mode} app.qimg -- sleep 3 & done; wait"
         );
         test.write("runs", runs);
         test.script("exec strace -f -qq -o calls -e trace=accept4 sh runs").succeeds();
