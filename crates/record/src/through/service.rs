@@ -10,6 +10,7 @@ use quell_fuse::abi::{self, InitFlags, NodeId};
 use quell_fuse::credentials::Identity;
 use quell_fuse::device::{Device, Received};
 use quell_fuse::namespace::Privilege;
+use quell_fuse::original::place_of;
 use quell_fuse::reply::Reply;
 use quell_fuse::request::{Caller, Operation, Request};
 use quell_trace::{Call, Class, Nanos, Pid};
@@ -214,6 +215,20 @@ impl Drop for Serving {
     }
 }
 
+/// The program that asked, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Requester {
+    pub(super) caller: Caller,
+    pub(super) start: Nanos,
+}
+
+impl Requester {
+    /// The same request as one of another thread, with the same rights.
+    pub(super) fn as_thread(self, thread: i32) -> Self {
+        Self { caller: Caller { pid: thread as u32, ..self.caller }, ..self }
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -299,9 +314,9 @@ impl Service {
         NodeKey(self.number, node.0)
     }
 
-    /// The thread that asks, since `start`.
-    pub(super) fn asked(&self, caller: Caller, start: Nanos) -> Asked {
-        Asked { thread: Pid(caller.pid as i32), start, end: self.shared.now() }
+    /// The thread that asks, whose request ends now.
+    pub(super) fn asked(&self, by: Requester) -> Asked {
+        Asked { thread: Pid(by.caller.pid as i32), start: by.start, end: self.shared.now() }
     }
 
     /// Carries out an action with the rights of the process that asked. For a user, the recorder has the same.
@@ -341,8 +356,7 @@ impl Service {
 
 /// True where the user may write to another user's file. The bits of a group bound an access control list, too.
 fn may_write(original: &OwnedFd, mode: u32) -> bool {
-    mode & 0o022 != 0
-        && rustix::fs::access(super::nodes::place_of(original), rustix::fs::Access::WRITE_OK).is_ok()
+    mode & 0o022 != 0 && rustix::fs::access(place_of(original), rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// Settles what both sides can do.
