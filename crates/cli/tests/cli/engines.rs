@@ -198,13 +198,7 @@ fn privileged_the_mount_takes_the_place_of_a_barred_ptrace() {
     snapshot!(barred(&["record", "--root", "env", "--", "env/bin/app"]), @"
     status 0
     --- stdout
-    alpha
-    beta
-    alpha
-    a.txt
-    b.txt
-    unread.txt
-    absent
+    [OUTPUT OF APP]
     --- stderr
     quell: warning: recorded through a mount, which sees less than ptrace does: a seccomp filter, as of a container, forbids `ptrace` or `seccomp`
     quell: recorded [N] calls in `app.qtrace`; next: quell report app.qtrace
@@ -221,13 +215,7 @@ fn privileged_the_mount_takes_the_place_of_a_barred_ptrace() {
     snapshot!(test.quell(&["record", "-f", "--engine", "mount", "--root", "env", "--", "env/bin/app"]), @"
     status 0
     --- stdout
-    alpha
-    beta
-    alpha
-    a.txt
-    b.txt
-    unread.txt
-    absent
+    [OUTPUT OF APP]
     --- stderr
     quell: recorded [N] calls in `app.qtrace`; next: quell report app.qtrace
     ");
