@@ -39,8 +39,6 @@ use crate::sys::spawn::{self, Program, Waiting};
 use crate::{RecordError, facts};
 use quell_trace::{Bytes, Call, Exit, Fd, Nanos, Outcome, Pid};
 use report::Report;
-use rustix::io::Errno;
-use rustix::process::WaitOptions;
 use service::{Recording, Service};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -136,7 +134,8 @@ impl Engine for Through {
         observer.observe(Observation::Executed { thread: command, at, launched: Some(&launched) });
         let exit = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                let exit = wait(command, &forwarding);
+                // The kernel reports the end of a child once, to this thread.
+                let exit = forwarding.await_end(command).unwrap_or(Exit::Status(125));
                 forwarding.keep_interrupts();
                 forwarding.aim(None);
                 await_the_rest(&shared, &forwarding);
@@ -198,23 +197,6 @@ fn pass_on(report: &Report, observer: &mut dyn Observer) {
         }
         Report::Waiting(processes) => Observation::Waiting { processes },
     });
-}
-
-/// Waits for the command's end; stops with it when the terminal stops both.
-fn wait(command: Pid, forwarding: &Forwarding) -> Exit {
-    let process = rustix::process::Pid::from_raw(command.0);
-    loop {
-        match rustix::process::waitpid(process, WaitOptions::UNTRACED) {
-            Err(Errno::INTR) | Ok(None) => {}
-            // The kernel reports the end of a child once, to this thread.
-            Err(_) => return Exit::Status(125),
-            Ok(Some((_, status))) => match (status.stopping_signal(), status.terminating_signal()) {
-                (Some(signal), _) => forwarding.stop_with(command, signal),
-                (None, Some(signal)) => return Exit::Signal(signal),
-                (None, None) => return Exit::Status(status.exit_status().unwrap_or(125)),
-            },
-        }
-    }
 }
 
 /// Waits for the processes that the command left behind. An interrupt ends them: without the recorder they would have no
