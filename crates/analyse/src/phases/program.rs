@@ -73,7 +73,7 @@ enum Mpi {
     /// It has, and has not.
     Before,
     /// It does.
-    WithinInit(Box<WithinInit>),
+    Within(Box<WithinInit>),
     After,
 }
 

@@ -42,7 +42,7 @@ struct SysPathEntry {
 #[derive(Clone, Copy, Debug)]
 enum ImportRole {
     /// Index into the entries.
-    SysPathEntry(usize),
+    Entry(usize),
     /// A package, and the entry that it is in.
     Package { entry: usize, listed: bool },
 }

@@ -1,6 +1,6 @@
 //! `quell calibrate --csv`: a row for each case and repetition, as IOR and mdtest users plot them.
 
-use super::{Cell, Column, columns, table};
+use super::{CsvCell, CsvColumn, columns, table};
 use crate::view::{CalibrateView, CalibratedCase, CalibratedRun};
 use quell_calibrate::SampleSummary;
 
