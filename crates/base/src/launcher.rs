@@ -6,7 +6,7 @@ use crate::units::{NodeId, RankId};
 
 /// A process's place in a parallel job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launcher {
+pub struct RankPlace {
     /// The launcher's name.
     pub name: &'static str,
     /// This rank.
@@ -102,7 +102,7 @@ const LAUNCHERS: &[Variables] = &[
     },
 ];
 
-impl Launcher {
+impl RankPlace {
     /// The launcher that started this process; `None` when no launcher's rank variable is a number. A batch
     /// script's own shell, which Slurm calls rank 0 of one task, counts as no launcher.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
@@ -179,8 +179,8 @@ const BATCH_SYSTEMS: &[&[&str]] = &[
 mod tests {
     use super::*;
 
-    fn detect(variables: &[(&str, &str)]) -> Option<Launcher> {
-        Launcher::detect(|name| {
+    fn detect(variables: &[(&str, &str)]) -> Option<RankPlace> {
+        RankPlace::detect(|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A client's knowledge of one name.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownName {
     /// Absent, where it knows anything.
     is_absent: bool,
     /// The client has had an answer about the name at some time.
@@ -39,7 +39,7 @@ struct Known {
     data: f64,
 }
 
-impl Default for Known {
+impl Default for KnownName {
     fn default() -> Self {
         Self {
             is_absent: false,
@@ -66,7 +66,7 @@ pub(super) struct Caches<'a> {
     lives: [f64; 5],
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
-    known: Vec<Known>,
+    known: Vec<KnownName>,
     /// Names in each directory. Shape: one entry a name.
     children: Vec<Vec<NameId>>,
 }
@@ -120,7 +120,7 @@ impl<'a> Caches<'a> {
             rules,
             lives: lives(&rules),
             alike: Alike::default(),
-            known: vec![Known::default(); script.names.len()],
+            known: vec![KnownName::default(); script.names.len()],
             children,
         }
     }
@@ -208,7 +208,7 @@ impl<'a> Caches<'a> {
     /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission. What a lookup brought
     /// this moment answers even where nothing is kept.
     fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
-        let Known { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
+        let KnownName { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
         // An answer of this moment holds whatever the lifetime.
         let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {
