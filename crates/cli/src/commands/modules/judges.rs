@@ -5,12 +5,12 @@ use super::site;
 use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Progress;
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
 use quell_report::view::ModulesDifference;
 use std::num::NonZero;
-use std::time::Duration;
+use std::sync::Mutex;
 
 /// A judge that draws its progress.
 pub(super) struct Watched<'a> {
@@ -60,15 +60,13 @@ pub(super) fn compared(
 
 /// Like [`compared`], without hints for errors.
 fn drawn(judge: &Tools, old: &Side, new: &Side, printer: &Printer) -> Result<Comparison, ModulesError> {
-    let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let progress = Mutex::new(Progress::new(printer));
     let compared = judge.compare(old, new, &|VerifyProgress { answered, asked }| {
-        bar.set_length(asked as u64);
-        bar.set_position(answered as u64);
+        if let Ok(mut progress) = progress.lock() {
+            progress.show(|| format!("asking {answered} of {asked}"));
+        }
     });
-    bar.finish_and_clear();
+    drop(progress);
     compared
 }
 
