@@ -250,28 +250,58 @@ impl Read for Watched<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
         // A system call for each megabyte at most: then the verdict is asked for often enough.
         let most = bytes.len().min(PART);
+        let shared = self.fetcher.shared;
         loop {
-            let shared = self.fetcher.shared;
+            // First what has arrived: this node may have been busy for longer than a peer may be silent.
+            let read = match self.stream.read(&mut bytes[..most]) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => Some(read),
+                Err(error) => return Err(error),
+            };
             let now = shared.now();
-            let verdict = shared.with(|known| known.fetching.verdict(now));
+            let verdict = shared.with(|known| {
+                if read.is_some() {
+                    known.fetching.heard(now);
+                }
+                known.fetching.verdict(now)
+            });
             // Before the file is known, the peer may wait for it as long as it says that it lives.
             let leaves = match verdict {
                 Some(verdict) => verdict == Verdict::Leave,
-                None => now >= self.began + crate::fetching::SILENCE,
+                None => read.is_none() && now >= self.began + crate::fetching::SILENCE,
             };
-            if leaves || (self.fetcher.stop)() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            match self.stream.read(&mut bytes[..most]) {
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(read) => {
-                    let now = shared.now();
-                    shared.with(|known| known.fetching.heard(now));
-                    return Ok(read);
-                }
-                Err(error) => return Err(error),
+            match read {
+                _ if leaves || (self.fetcher.stop)() => return Err(ErrorKind::TimedOut.into()),
+                Some(read) => return Ok(read),
+                None => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use crate::fetching::SILENCE;
+    use std::io::Write;
+
+    #[test]
+    fn what_has_arrived_while_this_node_was_busy_counts() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(GLANCE)).unwrap();
+        let (copy, key) = (tempfile::tempfile().unwrap(), MeetingKey::of(&[b"of the job"]));
+        let shared = Shared::new(&copy, None);
+        let facts = FileFacts { nonce: [0; 16], length: 1, permissions: 0, modified: (0, 0) };
+        assert!(shared.learn(facts, FileKey::of(&key, &facts)));
+        peer.write_all(b"!").unwrap();
+        std::thread::sleep(SILENCE);
+        let fetcher = Fetcher { shared: &shared, key: &key, old: None, stop: &|| false };
+        let mut watched = Watched { stream: &mut stream, fetcher: &fetcher, began: Duration::ZERO };
+        assert_eq!(watched.read(&mut [0; 2]).unwrap(), 1);
+        assert_eq!(watched.read(&mut [0; 2]).unwrap_err().kind(), ErrorKind::TimedOut, "silent from then on");
     }
 }

@@ -75,6 +75,8 @@ impl Meeting {
         let interface = flags.interface.as_deref().map(addresses::of_interface).transpose()?;
         let job = Job::of(flags, launcher)?;
         let (listener, first) = job.listen(interface)?;
+        // All nodes of a job come to the first at once. What the kernel does not grant, it cuts.
+        _ = rustix::net::listen(&listener, BACKLOG);
         let acts = launcher.and_then(|launcher| launcher.local_rank).is_none_or(|local| local == 0);
         let space = job.key_value_space();
         let shared = match space {
@@ -366,6 +368,9 @@ fn read_key(path: &Path) -> Result<String, Failure> {
 
 /// Ports of first nodes: below those that systems give away, above those of most services.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
+
+/// Connections that wait for a node.
+const BACKLOG: i32 = 4096;
 
 /// Ports that a first node tries.
 const TRIES: u16 = 3;
