@@ -51,6 +51,9 @@ def walk(base, path, follow):
             if links > 20:
                 break
             parts = [part for part in os.readlink(there).split("/") if part not in ("", ".")] + parts
+            if not parts:
+                # The link leads to its own directory.
+                found.last = found.parent
             continue
         here, found.last = there, status.st_ino
         if parts and not stat.S_ISDIR(status.st_mode):

@@ -47,7 +47,7 @@ impl From<Error> for Left {
 
 impl Fetcher<'_> {
     /// Fetches what is missing from a peer. The connection when everything has arrived; `None` when the peer is left.
-    pub(crate) fn from_peer(
+    pub(crate) fn fetch_from_peer(
         &self,
         address: SocketAddr,
     ) -> std::result::Result<Option<TcpStream>, SpreadError> {
@@ -102,15 +102,9 @@ impl Fetcher<'_> {
                     self.shared.lock().tally.here += bytes.len() as u64;
                 }
                 Reply::Whole(seal) => {
-                    let whole = self.shared.with(|known| {
-                        let all = known.fetching.has_all() && known.key.seal_of_all(&known.digests) == seal;
-                        if all {
-                            known.fetching.confirm();
-                        }
-                        all
-                    });
+                    let confirmed = self.shared.with(|known| known.confirm(&seal));
                     self.shared.tell();
-                    return if whole == Some(true) { Ok(stream) } else { Err(Left::Peer) };
+                    return if confirmed == Some(true) { Ok(stream) } else { Err(Left::Peer) };
                 }
                 Reply::Placed(_) => return Err(Left::Peer),
             }
@@ -149,7 +143,7 @@ impl Fetcher<'_> {
     }
 
     /// Reads what is missing from the file system.
-    pub(crate) fn from_file(&self, path: &Path) -> std::result::Result<(), SpreadError> {
+    pub(crate) fn fetch_from_file(&self, path: &Path) -> std::result::Result<(), SpreadError> {
         let file = File::open(path).map_err(SpreadError::Read)?;
         let facts = facts_of(&file)?;
         let now = self.shared.now();

@@ -2,7 +2,6 @@
 
 use crate::fetching::SILENCE;
 use crate::message::{ASKS_CREDENTIAL, CREDENTIAL_MAX, HAS_KEY, MESSAGE_MAX, Reply, Request};
-use crate::node::Redeem;
 use crate::places::Place;
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -19,6 +18,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The time in which an end must prove that it has the key.
 pub(crate) const PROOF: Duration = Duration::from_secs(5);
+
+/// Gives the job's key for a credential that a process of the same user made.
+pub type Redeem<'a> = &'a dyn Fn(&[u8]) -> Option<MeetingKey>;
 
 /// A place at which the first node may be.
 #[derive(Clone, Debug)]

@@ -30,8 +30,9 @@ mod state;
 
 pub use error::SpreadError;
 pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, Verdict, WINDOW};
-pub use join::{Contact, JOIN};
+pub use join::{Contact, JOIN, Redeem};
 pub use message::SpreadTally;
-pub use node::{Credential, Redeem, SpreadNode, SpreadRole};
+pub use node::{SpreadNode, SpreadRole};
 pub use parts::{FileFacts, PART};
 pub use places::{Place, Places, fan_out};
+pub use serve::Credential;

@@ -2,11 +2,11 @@
 
 use crate::error::SpreadError;
 use crate::fetch::Fetcher;
-use crate::join::{Contact, join};
+use crate::join::{Contact, Redeem, join};
 use crate::message::SpreadTally;
 use crate::parts::FileFacts;
 use crate::places::{Place, Places, fan_out};
-use crate::serve::Server;
+use crate::serve::{Credential, Server};
 use crate::state::Shared;
 use quell_talk::{MeetingKey, Stop};
 use std::fs::File;
@@ -22,12 +22,6 @@ const SHORT_LINGER: Duration = Duration::from_secs(3);
 
 /// From one look at the peers that are left to the next.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Makes what others redeem for the job's key. Processes of other users cannot redeem it.
-pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
-
-/// Gives the job's key for a credential that a process of the same user made.
-pub type Redeem<'a> = &'a dyn Fn(&[u8]) -> Option<MeetingKey>;
 
 /// The part of a node in the job.
 #[derive(Clone, Copy)]
@@ -163,13 +157,13 @@ impl SpreadNode<'_> {
     ) -> Result<Option<TcpStream>, SpreadError> {
         let mut upstream = None;
         for ancestor in ancestors {
-            upstream = fetcher.from_peer(*ancestor)?;
+            upstream = fetcher.fetch_from_peer(*ancestor)?;
             if upstream.is_some() {
                 break;
             }
         }
         if upstream.is_none() {
-            fetcher.from_file(self.path)?;
+            fetcher.fetch_from_file(self.path)?;
         }
         let facts = fetcher.shared.with(|known| known.facts).ok_or(SpreadError::Changed)?;
         complete(&facts).map_err(SpreadError::Write)?;

@@ -3,7 +3,6 @@
 use crate::fetching::{PULSE, Serving};
 use crate::join::{PROOF, first_byte, prepare};
 use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, Reply, Request, WHOLE};
-use crate::node::Credential;
 use crate::parts::Digest;
 use crate::state::{Child, Shared, State};
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
@@ -18,6 +17,9 @@ const CONNECTIONS_MAX: usize = 1024;
 
 /// Most children: those of the tree, and those whose parents have died.
 const CHILDREN_MAX: usize = 64;
+
+/// Makes what others redeem for the job's key. Processes of other users cannot redeem it.
+pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
 
 /// Stack of a thread that serves one peer.
 const STACK: usize = 256 << 10;

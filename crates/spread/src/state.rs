@@ -46,6 +46,17 @@ pub(crate) struct Known {
     pub(crate) digests: Vec<Digest>,
 }
 
+impl Known {
+    /// All parts have arrived and are of one version, if `seal` says so.
+    pub(crate) fn confirm(&mut self, seal: &Digest) -> bool {
+        let whole = self.fetching.has_all() && self.key.seal_of_all(&self.digests) == *seal;
+        if whole {
+            self.fetching.confirm();
+        }
+        whole
+    }
+}
+
 /// A peer that fetches from this node.
 #[derive(Debug)]
 pub(crate) struct Child {

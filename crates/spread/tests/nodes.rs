@@ -272,22 +272,16 @@ fn whatever_peers_and_wires_do_every_node_ends_with_the_right_file() {
     let first_seed: u64 = number("QUELL_SPREAD_SEED").unwrap_or(1);
     let next = AtomicU64::new(first_seed);
     let bad = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first_seed + runs {
-                        return;
-                    }
-                    if std::panic::catch_unwind(|| random_run(seed)).is_err() {
-                        bad.fetch_add(1, Ordering::Relaxed);
-                        std::io::stderr().write_all(format!("seed {seed} failed\n").as_bytes()).unwrap();
-                    }
-                }
-            });
+    let work = || {
+        let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        for seed in seeds.take_while(|seed| *seed < first_seed + runs) {
+            if std::panic::catch_unwind(|| random_run(seed)).is_err() {
+                bad.fetch_add(1, Ordering::Relaxed);
+                std::io::stderr().write_all(format!("seed {seed} failed\n").as_bytes()).unwrap();
+            }
         }
-    });
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(work)));
     assert_eq!(bad.into_inner(), 0);
 }
 

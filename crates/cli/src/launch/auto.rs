@@ -24,7 +24,7 @@ use quell_cache::{
     Phase, SettledReason, Subject,
 };
 use quell_mount::{ImageError, Learn, LessonsDue, RunError, StaleSources};
-use quell_record::{EngineChoice, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -284,7 +284,7 @@ impl Auto<'_> {
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),
             directory: directory.clone(),
-            scope: Scope::Start(StartLimits::default()),
+            scope: Scope::Start(StartLimits { leftovers: Leftovers::LeftAlone, ..StartLimits::default() }),
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
@@ -305,7 +305,10 @@ impl Auto<'_> {
 
     /// The command has not run: it runs plain.
     fn not_recorded(&self, entry: &CacheEntry, error: RecordError) -> Result<u8, Failure> {
-        let barred = matches!(error, RecordError::Barred { .. });
+        // A tracer of this run says nothing about the next one.
+        let traced =
+            |barrier: &Barrier| matches!(barrier, Barrier::OtherTracer { .. } | Barrier::Recorded { .. });
+        let barred = matches!(&error, RecordError::Barred { barrier, .. } if !traced(barrier));
         if !matches!(error, RecordError::NotFound { .. } | RecordError::NotExecutable { .. }) {
             let line = Failure::new(error).line();
             entry.log(&format!("not recorded: {line}"));
