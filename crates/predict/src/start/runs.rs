@@ -1,6 +1,6 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
-use super::engine::Engine;
+use super::engine::{Care, Engine};
 use super::point::StartDetail;
 use crate::StartParameters;
 use crate::chance::Chance;
@@ -32,7 +32,7 @@ pub(super) fn sensitivities(
     let (profile, launch) = (engine.profile, engine.question.launch);
     // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
     let last_start = engine.scale(point.nodes).last_start();
-    let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
+    let coarse = engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
     let fine = point.seconds.p50 - launch - last_start;
     let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
@@ -41,7 +41,7 @@ pub(super) fn sensitivities(
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
             let parameters = StartParameters::choose(profile, &choice);
-            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE).2;
+            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE, Care::Quick).times;
             Some(last_start + (times.slowest - last_start) * scale + launch)
         })
     };

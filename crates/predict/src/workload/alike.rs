@@ -21,7 +21,7 @@ pub(crate) struct Alike {
     /// The youngest that was not.
     youngest: [f64; 5],
     /// The end of the replay's last process. Unit: seconds.
-    pub(super) ended: f64,
+    pub(crate) ended: f64,
 }
 
 impl Default for Alike {

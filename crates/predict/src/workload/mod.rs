@@ -140,6 +140,11 @@ impl Demand {
         self.segments.iter().map(|segment| segment.own_answers).sum()
     }
 
+    /// Data that one process waits for. Unit: bytes.
+    pub(crate) fn awaited(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.awaited).sum()
+    }
+
     /// Computing of one process. Unit: seconds.
     pub fn think(&self) -> f64 {
         self.segments.iter().map(|segment| segment.think).sum()
