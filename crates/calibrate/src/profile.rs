@@ -19,7 +19,7 @@ impl Calibration {
     pub fn profile(&self, name: &str, note: String) -> Profile {
         Profile {
             note: Some(note),
-            network: NetworkSection { round_trip_us: self.round_trip_us() },
+            network: NetworkSection { round_trip_us: self.round_trip_us(), ..NetworkSection::default() },
             // Clients cannot tell several servers from a faster one: the rates below are those of all together.
             metadata: MetadataSection {
                 servers: Some(Figure::exact(1.0)),
@@ -215,6 +215,7 @@ impl Calibration {
             negative_seconds: lifetime(CacheAspect::Absence),
             directory_seconds: lifetime(CacheAspect::DirectoryName),
             attribute_seconds: lifetime(CacheAspect::Attributes),
+            listing_seconds: lifetime(CacheAspect::Listing),
             open_asks: self.habits.open_asks,
             open_directory_asks: self.habits.open_directory_asks,
             atomic_open: self.habits.atomic_open,
@@ -295,6 +296,7 @@ impl Calibration {
         let of_one = one.as_ref().map_or(f64::INFINITY, |(_, one)| one.p50);
         DataSection {
             servers: all.as_ref().map(|_| Figure::exact(1.0)),
+            stripes: None,
             bytes_per_second: all.map(|(_, all)| {
                 let how =
                     format!("{} clients read in order at once; all servers taken for one", self.clients);

@@ -78,14 +78,16 @@ const KEYS: &[&str] = &[
     "client_bytes_per_second",
     "read_us",
     "open_rides_seconds",
+    "listing_seconds",
+    "stripes",
+    "network.bytes_per_second",
+    "model",
 ];
 
 /// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
-/// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
-/// a request, so those two take one.
+/// few replays serve all runs.
 fn column(key: &str) -> usize {
     let first = match key {
-        "threads" => "operations_per_second",
         key if is_lifetime(key) => "positive_seconds",
         key => key,
     };

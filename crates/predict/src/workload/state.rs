@@ -3,7 +3,7 @@
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
-use super::alike::{Alike, Kept, lives};
+use super::alike::{Alike, KINDS, Kept, lives};
 use super::readahead;
 use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::NameId;
@@ -25,6 +25,8 @@ struct Known {
     attributes: f64,
     /// Since when what the link holds is known.
     link: f64,
+    /// Since when its entries are known.
+    listed: f64,
     /// Until when an open is told and not waited for. Range: below 0 where there was no lookup since the last open.
     rides: f64,
     /// Attributes are asked again: it was read.
@@ -47,6 +49,7 @@ impl Default for Known {
             name: f64::NEG_INFINITY,
             attributes: f64::NEG_INFINITY,
             link: f64::NEG_INFINITY,
+            listed: f64::NEG_INFINITY,
             rides: -1.0,
             is_spoiled: false,
             has_place: false,
@@ -63,7 +66,7 @@ pub(super) struct Caches<'a> {
     script: &'a StartScript,
     rules: ClientRules,
     /// Lifetimes by [`Kept`].
-    lives: [f64; 5],
+    lives: [f64; KINDS],
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
     known: Vec<Known>,
@@ -169,7 +172,8 @@ impl<'a> Caches<'a> {
         if facts.is_top {
             return self.top(name, now);
         }
-        let opens = matches!(act.deed, Deed::Open(_)) && is_last && !is_absent;
+        let opens =
+            matches!(act.deed, Deed::Open(_) | Deed::Ask(ServerOperation::Create)) && is_last && !is_absent;
         if opens && self.rules.atomic_open {
             return Need::Nothing;
         }
@@ -248,7 +252,10 @@ impl<'a> Caches<'a> {
                 let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
                 once(!is_known, ServerOperation::Readlink, Effect::Link(name))
             }
-            Deed::List(name) => once(true, ServerOperation::Readdir, Effect::Listed(name)),
+            Deed::List(name) => {
+                let is_known = self.keeps(Kept::Listing, self.known[name.0 as usize].listed, now);
+                once(!is_known, ServerOperation::Readdir, Effect::Listed(name))
+            }
             Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
                 readahead::of_call(there, missing, pages)
             }),
@@ -260,7 +267,16 @@ impl<'a> Caches<'a> {
                 or_own(asks, ServerOperation::Close, Effect::None)
             }
             Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
-            Deed::Ask(operation) => once(true, operation, Effect::None),
+            // What a client has made it knows, and what it has removed is absent.
+            Deed::Ask(operation) => {
+                let last = act.walk.clone().last().map(|at| self.script.walks[at as usize]);
+                let effect = match (operation, last) {
+                    (ServerOperation::Create, Some(name)) => Effect::Opened(name),
+                    (ServerOperation::Unlink, Some(name)) => Effect::Name(name, true),
+                    _ => Effect::None,
+                };
+                once(true, operation, effect)
+            }
         }
     }
 
@@ -320,6 +336,7 @@ impl<'a> Caches<'a> {
             }
             Effect::Link(name) => self.known[name.0 as usize].link = now,
             Effect::Listed(name) => {
+                self.known[name.0 as usize].listed = now;
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes;
                 if rules.readdir_fills {
                     for child in std::mem::take(&mut self.children[name.0 as usize]) {
