@@ -216,6 +216,7 @@ impl Calibration {
             directory_seconds: lifetime(CacheAspect::DirectoryName),
             attribute_seconds: lifetime(CacheAspect::Attributes),
             listing_seconds: lifetime(CacheAspect::Listing),
+            cached_entries: None,
             open_asks: self.habits.open_asks,
             open_directory_asks: self.habits.open_directory_asks,
             atomic_open: self.habits.atomic_open,

@@ -128,6 +128,7 @@ const KEPT: ClientRules = ClientRules {
     directory: 1e9,
     attributes: 1e9,
     listing: 1e9,
+    entries: f64::INFINITY,
     open_asks: false,
     open_directory_asks: false,
     atomic_open: false,

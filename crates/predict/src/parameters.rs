@@ -59,6 +59,8 @@ pub struct ClientRules {
     pub attributes: f64,
     /// Of a directory's entries, as a listing brings them.
     pub listing: f64,
+    /// Names that are kept at once; infinite where that is not limited.
+    pub entries: f64,
     /// An open of a known name costs a request.
     pub open_asks: bool,
     /// So does opening a directory.
@@ -108,6 +110,10 @@ impl StartParameters {
             directory: take("directory_seconds", &own.directory_seconds, &prior.directory_seconds),
             attributes: take("attribute_seconds", &own.attribute_seconds, &prior.attribute_seconds),
             listing: own.listing_seconds.as_ref().map_or(0.0, |figure| choice("listing_seconds", figure)),
+            entries: own
+                .cached_entries
+                .as_ref()
+                .map_or(f64::INFINITY, |figure| choice("cached_entries", figure)),
             open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
             open_directory_asks: own.open_directory_asks.unwrap_or(false),
             atomic_open: own.atomic_open.unwrap_or(false),

@@ -105,6 +105,8 @@ sections! {
         attribute_seconds SECONDS,
         /// The same for the entries of a directory that was listed; 0 or absent is never. Unit: seconds.
         listing_seconds SECONDS,
+        /// Names that a client keeps at once, where that is limited: the oldest goes first.
+        cached_entries COUNT,
         /// True if opening a file whose name is known costs a request.
         open_asks switch,
         /// True if opening a directory to list it costs a request beside the listing.

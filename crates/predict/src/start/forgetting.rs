@@ -1,9 +1,10 @@
 //! What clients forget while a start is slow, against a replay of one node whose requests take as long as they did there.
 
-use super::forecast;
+use super::engine::Engine;
 use crate::StartParameters;
 use crate::profile::{Figure, Profile, ProfileKind};
 use crate::question::StartQuestion;
+use crate::workload::cluster::{Cluster, slowest};
 use crate::workload::{Act, Deed, Facts, Machine, NameId, StartScript, demand};
 use proptest::prelude::*;
 
@@ -57,10 +58,10 @@ fn machine(profile: &Profile, slowed: f64) -> Machine {
     }
 }
 
+/// Seconds with every figure at its median, and requests of a node.
 fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> (f64, f64) {
-    let found =
-        forecast(std::slice::from_ref(script), profile, &StartQuestion { samples: 1, ..question.clone() });
-    let point = &found.points[0];
+    let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
+    let point = engine.point(question.nodes[0], &StartParameters::median(profile), &[]);
     (point.seconds.p50, point.detail.operations.metadata() / question.nodes[0] as f64)
 }
 
@@ -101,6 +102,32 @@ proptest! {
         };
         let (warm, cold) = (seconds(true), seconds(false));
         prop_assert!(warm <= cold * 1.000_001, "{warm} {cold}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// No machine, and so no error of one: nodes with their caches before one server, request by request.
+    #[test]
+    fn single_requests_on_a_simulated_clock_take_the_predicted_time(
+        files in 20u32..60, rounds in 1u32..4, think in 0.0..0.001_f64, round_trip in 20.0..2000.0_f64,
+        rate in 1e3..1e5_f64, lives in [0.0..3.0_f64, 0.0..3.0_f64, 0.0..3.0_f64],
+        nodes in 1u64..40, processes in 1u32..4, in_flight in 1u32..16,
+    ) {
+        let (script, profile) = (program(files, rounds, think), profile(round_trip, rate, lives, f64::from(in_flight)));
+        let question = StartQuestion { nodes: vec![nodes], processes, ..StartQuestion::default() };
+        let (predicted, _) = asked(&script, &profile, &question);
+        let cluster = Cluster {
+            nodes: nodes as usize,
+            processes: processes as usize,
+            in_flight: in_flight as usize,
+            round_trip: round_trip / 1e6,
+            service: 1.0 / rate,
+        };
+        let simulated = slowest(&script, StartParameters::median(&profile).client, &cluster);
+
+        prop_assert!((predicted / simulated).ln().abs() < 0.1, "{predicted} {simulated}");
     }
 }
 

@@ -79,6 +79,7 @@ const KEYS: &[&str] = &[
     "read_us",
     "open_rides_seconds",
     "listing_seconds",
+    "cached_entries",
     "stripes",
     "network.bytes_per_second",
     "model",
@@ -95,7 +96,7 @@ fn column(key: &str) -> usize {
 }
 
 fn is_lifetime(key: &str) -> bool {
-    key.ends_with("_seconds")
+    key.ends_with("_seconds") || key == "cached_entries"
 }
 
 /// Lifetimes decide what is replayed, so they take one of three values; everything else any.

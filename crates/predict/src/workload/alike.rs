@@ -24,13 +24,20 @@ pub(crate) struct Alike {
     oldest: [f64; KINDS],
     /// The youngest that was not.
     youngest: [f64; KINDS],
+    /// The most names that were kept at once, or would have been.
+    pub(super) most_kept: f64,
     /// The end of the replay's last process. Unit: seconds.
     pub(crate) ended: f64,
 }
 
 impl Default for Alike {
     fn default() -> Self {
-        Self { oldest: [f64::NEG_INFINITY; KINDS], youngest: [f64::INFINITY; KINDS], ended: 0.0 }
+        Self {
+            oldest: [f64::NEG_INFINITY; KINDS],
+            youngest: [f64::INFINITY; KINDS],
+            most_kept: 0.0,
+            ended: 0.0,
+        }
     }
 }
 
@@ -48,6 +55,7 @@ impl Alike {
     pub(super) fn and(&mut self, other: &Self) {
         self.oldest.iter_mut().zip(other.oldest).for_each(|(own, other)| *own = own.max(other));
         self.youngest.iter_mut().zip(other.youngest).for_each(|(own, other)| *own = own.min(other));
+        self.most_kept = self.most_kept.max(other.most_kept);
         self.ended = self.ended.max(other.ended);
     }
 
@@ -59,6 +67,7 @@ impl Alike {
             directory: 0.0,
             attributes: 0.0,
             listing: 0.0,
+            entries: rules.entries.min(self.most_kept),
             open_rides: rules.open_rides.min(self.ended),
             ..*rules
         };

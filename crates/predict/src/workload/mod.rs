@@ -8,6 +8,8 @@
 //! lifetimes (`node.rs`). Only the number of nodes is left to the model.
 
 mod alike;
+#[cfg(test)]
+pub(crate) mod cluster;
 mod deeds;
 mod mapped;
 mod node;

@@ -10,6 +10,7 @@ use super::tree::NameId;
 use super::windows::Windows;
 use crate::ServerOperation;
 use crate::parameters::ClientRules;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A client's knowledge of one name.
@@ -70,6 +71,9 @@ pub(super) struct Caches<'a> {
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
     known: Vec<Known>,
+    /// Names that are kept, by when they were learnt, where their number is limited. One that was learnt again is there twice.
+    kept: VecDeque<(NameId, f64)>,
+    kept_names: usize,
     /// Names in each directory. Shape: one entry a name.
     children: Vec<Vec<NameId>>,
 }
@@ -124,6 +128,8 @@ impl<'a> Caches<'a> {
             lives: lives(&rules),
             alike: Alike::default(),
             known: vec![Known::default(); script.names.len()],
+            kept: VecDeque::new(),
+            kept_names: 0,
             children,
         }
     }
@@ -353,8 +359,27 @@ impl<'a> Caches<'a> {
         }
     }
 
+    /// Forgets the oldest names where one more would be too many.
+    fn make_room(&mut self, name: NameId, now: f64) {
+        self.kept_names += usize::from(self.known[name.0 as usize].name == f64::NEG_INFINITY);
+        self.alike.most_kept = self.alike.most_kept.max(self.kept_names as f64);
+        if self.rules.entries.is_infinite() {
+            return;
+        }
+        self.kept.push_back((name, now));
+        while self.kept_names as f64 > self.rules.entries {
+            let Some((oldest, since)) = self.kept.pop_front() else { return };
+            let known = &mut self.known[oldest.0 as usize];
+            if known.name == since && oldest != name {
+                (known.name, known.attributes) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+                self.kept_names -= 1;
+            }
+        }
+    }
+
     fn learn(&mut self, name: NameId, is_absent: bool, now: f64, is_lookup: bool) {
         let rides = self.rules.open_rides;
+        self.make_room(name, now);
         let known = &mut self.known[name.0 as usize];
         known.was_answered = true;
         known.is_absent = is_absent;

@@ -53,6 +53,7 @@ const KEEPS: ClientRules = ClientRules {
     directory: 3600.0,
     attributes: 3600.0,
     listing: 0.0,
+    entries: f64::INFINITY,
     open_asks: true,
     open_directory_asks: false,
     atomic_open: false,
@@ -109,6 +110,9 @@ fn a_client_asks_what_its_rules_say() {
         (&[LIST, OTHER], ClientRules { readdir_fills: true, ..KEEPS }, "lookup 1 getattr 1 readdir 1"),
         (&[LIST, LIST], KEEPS, "readdir 2"),
         (&[LIST, LIST], ClientRules { listing: 3600.0, ..KEEPS }, "readdir 1"),
+        // A directory and two names of three: the oldest goes, and is asked for again.
+        (&[STAT, OTHER, STAT], KEEPS, "lookup 3 getattr 1"),
+        (&[STAT, OTHER, STAT], ClientRules { entries: 2.0, ..KEEPS }, "lookup 5 getattr 1"),
         (&[CREATE, OTHER, UNLINK], KEEPS, "lookup 2 getattr 1 create 1 unlink 1"),
         (
             &[CREATE, OTHER, UNLINK],
@@ -128,6 +132,21 @@ fn a_client_asks_what_its_rules_say() {
         ),
     ] {
         assert_eq!(asked(deeds, rules, machine(1, false)), expected, "{deeds:?}");
+    }
+}
+
+#[test]
+fn a_replay_serves_a_client_that_keeps_as_many_names_as_it_needed() {
+    let rules = |entries| ClientRules { entries, ..KEEPS };
+    let replayed = |entries| demand(&script(&[STAT, OTHER, STAT]), rules(entries), &machine(1, false)).alike;
+    for (own, other, serves) in [
+        (2.0, 2.0, true),
+        (2.0, 3.0, false),
+        (3.0, f64::INFINITY, true),
+        (f64::INFINITY, 2.0, false),
+        (f64::INFINITY, 3.0, true),
+    ] {
+        assert_eq!(replayed(own).serves(&rules(own), &rules(other)), serves, "{own} {other}");
     }
 }
 
@@ -233,6 +252,7 @@ fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> ClientRules {
         directory,
         attributes,
         listing: directory,
+        entries: f64::INFINITY,
         open_asks: switches[0],
         open_directory_asks: switches[1],
         atomic_open: switches[2],
@@ -302,6 +322,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         directory_seconds,
         attribute_seconds,
         listing_seconds: exact(lives[2]),
+        cached_entries: None,
         open_asks,
         open_directory_asks,
         atomic_open,
