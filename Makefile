@@ -15,7 +15,7 @@ CROSS := CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH6
 RELEASE := env -u RUSTFLAGS cargo build --config crates/cli/.cargo/config.toml --release --locked
 
 .PHONY: build release-aarch64 wire size install wheel archive deb rpm check-packages dist check-dist demo test fast check advisories web \
-	aarch64 privileged differential differential-random fuzz modules suites rig-tests soak bench docs hooks deps clean
+	aarch64 privileged differential differential-random fuzz modules suites rig-tests soak vm bench docs hooks deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -113,6 +113,10 @@ soak: release-aarch64 deps build wire check-dist ## what takes long: fuzzing, th
 	QUELL=$(QUELL) tests/modules/recipe --names 250
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
+
+vm: build release-aarch64 ## on other kernels in emulated machines, KERNELS="5.10 arm64" for some
+	@scripts/deps --vm
+	QUELL=$(QUELL) QUELL_AARCH64=$(QUELL_AARCH64) scripts/stage vm tests/vm/run $(KERNELS)
 
 bench: deps build wire ## figures measured side by side, CASES="warm launch" for some; results go to bench/results
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run $(CASES)

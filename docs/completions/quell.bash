@@ -997,7 +997,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__convert)
-            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --user --group --no-verify --json --color --colour --quiet --config --help"
+            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --commit --tools --user --group --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1012,6 +1012,10 @@ _quell() {
                     return 0
                     ;;
                 --undo)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --commit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

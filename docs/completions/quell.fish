@@ -392,7 +392,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'The tool that users have. Findings that concern only the other tool are left out' -r -f -a "both\t'Environment Modules and Lmod'
 modules\t'Environment Modules'
 lmod\t'Lmod'"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l modules-version -d 'The version of Environment Modules that users have' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l modules-version -d 'The version of Environment Modules that users have [default: the oldest that is installed, or else 5.7.0]' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l lmod-cache -d 'Also audit the cache of Lmod in this directory. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l jobs -d 'Have at most N requests in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l fail-on -d 'End with status 1 if there is a finding with one of these codes; `any` stands for all' -r -f -a "almost-modulefile\t''
@@ -436,6 +436,7 @@ cache\t'The cache of Environment Modules, in each modulepath or below --out'
 lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l commit -d 'Keep a conversion in place for good: remove the old modulepath and the record, so that another conversion is possible' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l group -d 'Also ask as a member of this group, by name or number, without other rights. Only root may' -r
@@ -444,7 +445,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan and write nothing'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan, ask the tools, and write nothing'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them. Only for --to eval'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l exact -d 'Refuse the conversion even if only the reason of a refused request changes, such as "not there" instead of "permission denied"'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'State that every user has `mcookie_check=eval`. Virtual modules need this: without it they are slower than files'

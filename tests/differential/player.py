@@ -119,7 +119,7 @@ class Player:
             text = self.write_mapped()
             if text:
                 return text
-        closed = self.views.slots(op) if op.name == "close" else ()
+        closed = self.views.closed(op)
         plain, packed = self.both(op)
         self.lose_locks(op.actor, closed)
         if here in NAMESPACES:

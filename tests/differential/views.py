@@ -51,6 +51,9 @@ def walk(base, path, follow):
             if links > 20:
                 break
             parts = [part for part in os.readlink(there).split("/") if part not in ("", ".")] + parts
+            if not parts:
+                # The link leads to its own directory.
+                found.last = found.parent
             continue
         here, found.last = there, status.st_ino
         if parts and not stat.S_ISDIR(status.st_mode):
@@ -120,6 +123,14 @@ class Views:
             except OSError:
                 pass
         return found
+
+    def closed(self, op):
+        """The inodes of which an operation closes a descriptor: its own, or the one whose number it takes."""
+        position = {"close": 0, "open": 0, "reopen": 0, "dup": 1}.get(op.name)
+        try:
+            return [] if position is None else [os.stat(self.base(op.actor, op.words[position])).st_ino]
+        except OSError:
+            return []
 
     def touched(self, op):
         return {inode for found in self.walks(op) for inode in found.way} | set(self.slots(op))

@@ -29,3 +29,4 @@ pub mod version;
 mod walk;
 
 pub use error::ModulesError;
+pub use place::Aside;

@@ -31,6 +31,56 @@ pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> b
     }
 }
 
+/// A temporary directory. Those that killed processes left are removed by the next one with its prefix.
+#[derive(Debug)]
+pub struct Aside {
+    directory: tempfile::TempDir,
+    /// Held while this process lives.
+    _lock: OwnedFd,
+}
+
+impl Aside {
+    /// Makes a directory for the names below `above` that begin with `prefix`.
+    ///
+    /// **Errors**: what the system says.
+    pub fn new(prefix: &str, above: &Path) -> io::Result<Self> {
+        sweep(prefix, above);
+        loop {
+            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(above)?;
+            let lock = walk::open_plain(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
+            // Without locks nothing is taken for left over.
+            _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            // Another process may have swept it before it was locked.
+            if directory.path().is_dir() {
+                return Ok(Self { directory, _lock: lock });
+            }
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Removes temporary directories of this user whose processes have ended.
+fn sweep(prefix: &str, above: &Path) {
+    let ourselves = rustix::process::geteuid().as_raw();
+    for entry in above.read_dir().into_iter().flatten().flatten() {
+        let is_one = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+        let path = entry.path();
+        let Some(opened) =
+            is_one.then(|| walk::open_plain(&path, OFlags::RDONLY | OFlags::DIRECTORY).ok()).flatten()
+        else {
+            continue;
+        };
+        let is_ours = rustix::fs::fstat(&opened).is_ok_and(|stat| stat.st_uid == ourselves);
+        if is_ours && rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
 /// The number of characters that make the name of a temporary file unique.
 const RANDOM: usize = 6;
 
@@ -123,6 +173,14 @@ pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesErro
     trust::refuse_place(directory)
 }
 
+/// Waits until everything below a directory is on disk: after a crash, a name must not lead to empty files.
+///
+/// **Errors**: [`ModulesError::Write`].
+pub(crate) fn on_disk(directory: &Path) -> Result<(), ModulesError> {
+    let opened = walk::open_plain(directory, OFlags::RDONLY | OFlags::DIRECTORY);
+    opened.and_then(rustix::fs::syncfs).map_err(ModulesError::write(directory))
+}
+
 /// Makes a directory that every user can enter, and the missing ones above it. A directory that exists stays as it is.
 ///
 /// **Errors**: what the system says.
@@ -170,5 +228,23 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     match there {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
         None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_what_is_in_use_stays() {
+        let above = tempfile::tempdir().unwrap();
+        let left = above.path().join("quell-x-left");
+        std::fs::create_dir_all(left.join("deep")).unwrap();
+        std::fs::create_dir(above.path().join("other")).unwrap();
+        let first = Aside::new("quell-x-", above.path()).unwrap();
+        let second = Aside::new("quell-x-", above.path()).unwrap();
+        assert!(!left.exists() && first.path().is_dir() && second.path().is_dir());
+        assert!(above.path().join("other").is_dir());
     }
 }

@@ -9,6 +9,7 @@ use quell_modules::caches::{Barrier, Staleness, closed_above, lmod};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
 use quell_modules::verify::{Side, Tools};
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -163,7 +164,12 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     let plain = site.directory.path().join("plain");
     Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
     fs::remove_file(plain.join(modules::NAME)).unwrap();
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
+    let side = |path: &Path| Side {
+        modulepaths: vec![path.to_owned()],
+        variables: Vec::new(),
+        root: None,
+        over: Vec::new(),
+    };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -260,8 +266,8 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
         let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
         let (old, new) = (
-            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None },
-            Side { modulepaths: modulepaths.clone(), variables: with, root: None },
+            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None, over: Vec::new() },
+            Side { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
         );
         let jobs = std::thread::available_parallelism().unwrap();
         let judge = Tools {
@@ -424,7 +430,12 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     let prepared = prepare();
     let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
     assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
-    let old = Side { modulepaths: vec![site.modulepath.clone()], variables: Vec::new(), root: None };
+    let old = Side {
+        modulepaths: vec![site.modulepath.clone()],
+        variables: Vec::new(),
+        root: None,
+        over: Vec::new(),
+    };
     let new = Side {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),
@@ -557,4 +568,48 @@ fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
     site.write("appa/9.0", "#%Module\n");
     let changes = modules::check(&site.modulepath, Some(&target)).unwrap().changes;
     assert_eq!(changes.iter().map(|change| change.path.as_slice()).collect::<Vec<_>>(), [b"appa/9.0"]);
+}
+
+#[test]
+fn privileged_a_refresh_compares_what_changed() {
+    let Some(tool) = tool(ToolKind::Modules, "5.7.0") else { return };
+    let directory = open_directory();
+    let size = ExampleSize { modulepaths: 1, names: 5, versions: 2, ..ExampleSize::default() };
+    let modulepath = example::create(&directory.path().join("m"), size).unwrap().modulepaths.remove(0);
+    let aside = directory.path().join("aside");
+    fs::create_dir(&aside).unwrap();
+    let prepare = || modules::prepare(&tool, &modulepath, None, Rebuild::Changed, &aside).unwrap();
+    // A cache that was not compared proves nothing about the next.
+    prepare().unverified().install().unwrap();
+    fs::write(modulepath.join("appa/7.0"), "#%Module\n").unwrap();
+    assert_eq!(prepare().changed(), None);
+    prepare().install().unwrap();
+    fs::write(modulepath.join("appa/8.0"), "#%Module\n").unwrap();
+    let prepared = prepare();
+    let changed = BTreeSet::from([b"appa".to_vec()]);
+    assert_eq!(prepared.changed(), Some(&changed));
+    let mirror = prepared.mirror(&aside).unwrap().unwrap();
+    let old = Side {
+        modulepaths: vec![modulepath.clone()],
+        variables: vec![("MODULES_IGNORE_CACHE".into(), "1".into())],
+        ..Side::default()
+    };
+    let new = Side {
+        modulepaths: vec![mirror.modulepath().to_owned()],
+        root: Some(mirror.root().to_owned()),
+        ..Side::default()
+    };
+    let jobs = std::num::NonZero::new(2).unwrap();
+    let (users, members, variables) = (vec![User::ourselves()], Vec::new(), Vec::new());
+    let judge = Tools { tools: vec![tool.clone()], users, members, variables, jobs };
+    let all = judge.compare(&old, &new, &|_| {}).unwrap();
+    let some = judge.compare_about(&old, &new, prepared.changed(), &|_| {}).unwrap();
+    assert_eq!((all.differences, some.differences), (Vec::new(), Vec::new()));
+    assert!(some.questions * 3 < all.questions, "{} of {}", some.questions, all.questions);
+    // It finds what is wrong there.
+    let cache = mirror.modulepath().join(modules::NAME);
+    let text = fs::read_to_string(&cache).unwrap().replace("appa/8.0", "appa/8.1");
+    fs::write(&cache, text).unwrap();
+    let wrong = judge.compare_about(&old, &new, prepared.changed(), &|_| {}).unwrap();
+    assert!(!wrong.differences.is_empty());
 }

@@ -372,3 +372,48 @@ fn privileged_a_lua_modulefile_that_cannot_be_read_empties_listings_of_lmod_8_7(
         assert!(findings.iter().any(|finding| finding.code == "lua-unreadable"), "{findings:?}");
     }
 }
+
+/// A hierarchy below `directory`: a compiler adds a modulepath, an MPI in it another, and `late` one that does not exist.
+fn plant_hierarchy(site: &Site) -> impl Fn(&str) -> PathBuf {
+    let above = site.directory.path().to_owned();
+    let add = |name: &str| format!("prepend_path(\"MODULEPATH\", \"{}/{name}\")\n", above.display());
+    for (name, text) in [
+        ("m/gcc/12.lua", add("compiler/gcc12")),
+        ("m/late/1.lua", add("compiler/late")),
+        ("compiler/gcc12/openmpi/4.lua", add("mpi/gcc12/openmpi4")),
+        ("mpi/gcc12/openmpi4/hdf5/1.lua", "setenv(\"HDF5\", \"1\")\n".to_owned()),
+    ] {
+        let path = above.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    move |name| above.join(name)
+}
+
+#[test]
+fn privileged_modulepaths_that_modulefiles_add_are_part_of_a_cache() {
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(site) = Site::new(version) else { return };
+        let path = plant_hierarchy(&site);
+        assert!(site.build().rebuilt);
+        assert!(!site.build().rebuilt && site.changes().is_empty());
+        fs::write(path("mpi/gcc12/openmpi4/hdf5/2.lua"), "setenv(\"HDF5\", \"2\")\n").unwrap();
+        assert_eq!(site.changes(), [("hdf5/2.lua".to_owned(), Staleness::Added)], "{version}");
+        assert!(site.build().rebuilt);
+        assert!(site.changes().is_empty());
+        // The first module of a modulepath that a modulefile added before it existed.
+        fs::create_dir_all(path("compiler/late/fftw")).unwrap();
+        fs::write(path("compiler/late/fftw/3.lua"), "").unwrap();
+        assert_eq!(site.changes(), [(String::new(), Staleness::Added)], "{version}");
+        let pending = lmod::pending(&[site.modulepath()], &site.cache()).unwrap();
+        assert_eq!(pending.changes.len(), 1);
+        assert!(site.build().rebuilt);
+        fs::remove_dir_all(path("compiler/late")).unwrap();
+        assert_eq!(site.changes(), [(String::new(), Staleness::Removed)], "{version}");
+        // What some users may not read is in no cache that all of them read.
+        fs::set_permissions(path("mpi/gcc12/openmpi4"), Permissions::from_mode(0o750)).unwrap();
+        assert!(site.changes().iter().any(|(_, what)| *what == Staleness::Closed), "{:?}", site.changes());
+        let refused = lmod::build(&site.lmod, &[site.modulepath()], &site.cache());
+        assert!(matches!(refused, Err(ModulesError::Barred { .. })), "{refused:?}");
+    }
+}

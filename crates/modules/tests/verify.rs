@@ -42,6 +42,7 @@ impl Pair {
                 .to_vec(),
             variables: Vec::new(),
             root: None,
+            over: Vec::new(),
         };
         let jobs = std::thread::available_parallelism().unwrap();
         let judge = Tools { tools: tools.to_vec(), users, members: Vec::new(), variables: Vec::new(), jobs };
@@ -126,7 +127,12 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
         fs::create_dir_all(tree.join("foo")).unwrap();
         fs::write(tree.join("foo/1.0"), "#%Module\n").unwrap();
     }
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
+    let side = |path: &Path| Side {
+        modulepaths: vec![path.to_owned()],
+        variables: Vec::new(),
+        root: None,
+        over: Vec::new(),
+    };
     let users = vec![User::ourselves()];
     let judge = Tools {
         tools: vec![tool],
@@ -157,6 +163,7 @@ fn a_tree_that_is_gone_has_no_names() {
         modulepaths: vec![Path::new("/proc/nonexistent/modules").into()],
         variables: Vec::new(),
         root: None,
+        over: Vec::new(),
     };
     let judge = Tools {
         tools: Vec::new(),
@@ -166,4 +173,17 @@ fn a_tree_that_is_gone_has_no_names() {
         jobs: 1.try_into().unwrap(),
     };
     assert_eq!(judge.compare(&side, &side, &|_| {}).unwrap().questions, 0);
+}
+
+#[test]
+fn privileged_a_modulefile_that_hangs_is_named_and_skipped() {
+    // Minutes pass until a tool is given up: a machine with much to do is slow too.
+    let Some(tool) = tool(ToolKind::Modules, "5.7.0").filter(|_| support::is_thorough()) else { return };
+    let pair = Pair::new();
+    for side in ["old", "new"] {
+        let file = pair.directory.path().join(side).join("applications/appa/3.0");
+        fs::write(file, "#%Module\nif {[module-info mode load]} {after 1000000}\n").unwrap();
+    }
+    let compared = pair.compare(&[tool], vec![User::ourselves()]);
+    assert_eq!((compared.differences.len(), compared.silent), (0, vec!["load appa/3.0".to_owned()]));
 }

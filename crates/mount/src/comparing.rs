@@ -4,11 +4,15 @@
 //! publishes the outcome, and the first rank of each other node waits for it. A process that no launcher started compares for
 //! itself, and shares a namespace only with processes that found the same: one that runs since before a change has another.
 
+use std::path::Path;
+use std::time::Duration;
+
 use quell_image::Beyond;
 use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::check::{Checked, check};
+use crate::difference::SourceChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
@@ -126,17 +130,22 @@ impl Comparing<'_> {
     /// Says what changed, and has the image refreshed in the end, if this rank started the server.
     fn tell(&mut self, checked: &Checked, image: Option<&LoadedImage>) {
         if !checked.changes.is_empty() {
-            self.errands.refresh = image.and_then(|image| self.refresh_errand(image));
+            let kept = match checked.changes.iter().all(SourceChange::is_of_a_listing) {
+                true => self.request.listings_kept_for,
+                false => Duration::ZERO,
+            };
+            self.errands.refresh = image.and_then(|image| self.refresh_errand(image, kept));
             let is_refreshed = self.errands.refresh.is_some();
             (self.tell)(StaleSources { changes: &checked.changes, is_refreshed });
         }
     }
 
-    /// The refresh of an image that this user may replace, in a directory that no other user can write to.
-    fn refresh_errand(&self, image: &LoadedImage) -> Option<RefreshErrand> {
+    /// The refresh of an image of this age that this user may replace, in a directory that no other user can write to.
+    fn refresh_errand(&self, image: &LoadedImage, age: Duration) -> Option<RefreshErrand> {
         let path = self.request.image.canonicalize().ok()?;
         let stat = rustix::fs::stat(&path).ok()?;
         let possible = !self.request.refresh.is_empty()
+            && is_older(&path, age)
             && image.owner == rustix::process::geteuid()
             && image.image.requests().is_some()
             && stamp::may_count(&path)
@@ -156,4 +165,10 @@ impl Comparing<'_> {
     fn image_error(&self, source: ImageError) -> RunError {
         RunError::Image { path: self.request.image.clone(), source }
     }
+}
+
+/// Tells whether a file was made so long ago. A clock that is behind the server's counts as no time.
+fn is_older(path: &Path, age: Duration) -> bool {
+    let made = path.metadata().and_then(|found| found.modified());
+    made.is_ok_and(|made| made.elapsed().unwrap_or_default() >= age)
 }

@@ -11,6 +11,13 @@ pub struct SourceChange {
     pub difference: SourceDifference,
 }
 
+impl SourceChange {
+    /// Tells whether no more than names of a directory came or went.
+    pub fn is_of_a_listing(&self) -> bool {
+        self.difference == SourceDifference::Modified && self.path.is_dir()
+    }
+}
+
 /// In what an original differs from the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

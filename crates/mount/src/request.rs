@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::budget::Budget;
 use crate::difference::SourceChange;
@@ -97,6 +97,8 @@ pub struct RunRequest {
     pub on_stale: OnStale,
     /// Arguments with which this program refreshes the image, the program's name first; empty if it is not to.
     pub refresh: Vec<OsString>,
+    /// Age that the image must have to be refreshed where no more changed than listings.
+    pub listings_kept_for: Duration,
     /// The file for [`RunStats`](crate::RunStats). The file is removed now, appears before this process ends, and is written again when
     /// the namespace's last process is gone.
     pub stats: Option<PathBuf>,

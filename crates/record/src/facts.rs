@@ -4,6 +4,8 @@
 //! its cache without a request to a server.
 
 use crate::engine::Launched;
+use crate::sys::memory;
+use crate::sys::ptrace::Entered;
 use quell_base::{MountEntry, escape, mountinfo};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::writer::OpenedFile;
@@ -109,7 +111,7 @@ pub(crate) fn mounts_of(table: &[u8], namespace: u64) -> Vec<Mount> {
 
 /// The file behind a descriptor of a process, from the kernel's cached attributes.
 pub(crate) fn opened_file(process: Pid, fd: i64) -> Option<OpenedFile> {
-    let facts = attributes(&format!("/proc/{process}/fd/{fd}"))?;
+    let facts = attributes(format!("/proc/{process}/fd/{fd}").as_bytes())?;
     let modified = facts.stx_mtime.tv_sec.saturating_mul(1_000_000_000) + i64::from(facts.stx_mtime.tv_nsec);
     Some(OpenedFile {
         device: rustix::fs::makedev(facts.stx_dev_major, facts.stx_dev_minor),
@@ -122,10 +124,29 @@ pub(crate) fn opened_file(process: Pid, fd: i64) -> Option<OpenedFile> {
 
 /// True when the program of a process is set-group-ID, or set-user-ID for a user other than `user`.
 pub(crate) fn gains_privilege(process: Pid, user: u32) -> bool {
-    attributes(&format!("/proc/{process}/exe")).is_some_and(|facts| {
-        let mode = u32::from(facts.stx_mode);
-        (mode & libc::S_ISUID != 0 && facts.stx_uid != user) || mode & libc::S_ISGID != 0
-    })
+    attributes(format!("/proc/{process}/exe").as_bytes()).is_some_and(|facts| gives_privilege(&facts, user))
+}
+
+fn gives_privilege(program: &Statx, user: u32) -> bool {
+    let mode = u32::from(program.stx_mode);
+    (mode & libc::S_ISUID != 0 && program.stx_uid != user) || mode & libc::S_ISGID != 0
+}
+
+/// True for a call that fails, or gives less, in a traced process: ptrace(2) itself, as of debuggers and leak checkers, and
+/// the execution of a program with privileges of its own.
+pub(crate) fn wants_no_tracer(call: &Entered) -> bool {
+    match i64::try_from(call.number) {
+        Ok(libc::SYS_ptrace) => true,
+        Ok(libc::SYS_execve) => {
+            let (thread, mut path) = (call.thread, Vec::new());
+            let is_read = memory::read_string(thread, call.arguments[0], &mut path);
+            let below = if path.starts_with(b"/") { "root" } else { "cwd/" };
+            let path = [format!("/proc/{thread}/{below}").as_bytes(), &path].concat();
+            let user = rustix::process::geteuid().as_raw();
+            is_read && attributes(&path).is_some_and(|program| gives_privilege(&program, user))
+        }
+        _ => false,
+    }
 }
 
 /// True when programs give a process no privilege: the recorder's filter needs that in a process without `CAP_SYS_ADMIN`.
@@ -134,7 +155,7 @@ pub(crate) fn no_new_privileges(process: Pid) -> bool {
     status.lines().filter_map(|line| line.strip_prefix("NoNewPrivs:")).any(|value| value.trim() == "1")
 }
 
-fn attributes(path: &str) -> Option<Statx> {
+fn attributes(path: &[u8]) -> Option<Statx> {
     rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()
 }
 

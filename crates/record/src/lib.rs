@@ -28,7 +28,7 @@ pub use command::find;
 pub use engine::{Engine, Observation, Observer};
 pub use error::{Barrier, RecordError};
 pub use ptrace::Scope;
-pub use started::StartLimits;
+pub use started::{Leftovers, StartLimits};
 pub use through::roots::default_roots;
 
 use finish::Asker;

@@ -35,13 +35,29 @@ pub struct StartLimits {
     pub longest: Duration,
     /// The largest number of calls to record.
     pub calls: u64,
+    /// The fate of a start that its command leaves to other processes.
+    pub leftovers: Leftovers,
+}
+
+/// Processes that run on when the command has ended and the start has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// Their start is recorded to its end.
+    Awaited,
+    /// They are left alone at once: no caller waits for a daemon.
+    LeftAlone,
 }
 
 impl Default for StartLimits {
     /// Ten seconds: the pause between two imports that compute. Two hours: three times the longest start that was
     /// published. Two million calls: ten times the largest start that was recorded, and 150 MB of spool.
     fn default() -> Self {
-        Self { quiet: Duration::from_secs(10), longest: Duration::from_secs(2 * 3600), calls: 2_000_000 }
+        Self {
+            quiet: Duration::from_secs(10),
+            longest: Duration::from_secs(2 * 3600),
+            calls: 2_000_000,
+            leftovers: Leftovers::Awaited,
+        }
     }
 }
 
@@ -109,6 +125,11 @@ impl StartJudge {
             held_up: Nanos(0),
             due: None,
         }
+    }
+
+    /// Tells whether processes are left alone when the command has ended.
+    pub(crate) fn ends_with_command(&self) -> bool {
+        self.limits.leftovers == Leftovers::LeftAlone
     }
 
     /// Takes a call that ended.

@@ -56,9 +56,9 @@ pub struct ModulesAudit {
     /// The tool that users have. Findings that concern only the other tool are left out.
     #[arg(long, value_enum, default_value_t)]
     pub tool: ModulesTool,
-    /// The version of Environment Modules that users have.
-    #[arg(long, value_name = "VERSION", default_value = "5.7.0")]
-    pub modules_version: String,
+    /// The version of Environment Modules that users have [default: the oldest that is installed, or else 5.7.0].
+    #[arg(long, value_name = "VERSION")]
+    pub modules_version: Option<String>,
     /// Also audit the cache of Lmod in this directory. May be given several times.
     #[arg(long = "lmod-cache", value_name = "DIR", value_delimiter = ':')]
     pub lmod_caches: Vec<PathBuf>,
@@ -111,8 +111,9 @@ pub enum ModulesTool {
 /// Exit status: 0, 1 if a modulepath cannot be converted or an answer would differ, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell modules convert [OPTIONS] --to STRATEGY --out DIR [PATH]...\n       \
-    quell modules convert --undo RECORD")]
-#[command(group = ArgGroup::new("what").args(["to", "undo"]).required(true))]
+    quell modules convert --undo RECORD\n       \
+    quell modules convert --commit RECORD")]
+#[command(group = ArgGroup::new("what").args(["to", "undo", "commit"]).required(true))]
 #[command(after_help = "Examples:\n  \
     quell modules convert --to cache --dry-run /apps/modules\n  \
     quell modules convert --to cache --in-place /apps/modules")]
@@ -129,7 +130,7 @@ pub struct ModulesConvert {
     /// Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before.
     #[arg(long)]
     pub in_place: bool,
-    /// Print the plan and write nothing.
+    /// Print the plan, ask the tools, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Leave out files that are no modulefiles, rather than hide them. Only for --to eval.
@@ -144,6 +145,10 @@ pub struct ModulesConvert {
     /// Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect.
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
     pub undo: Option<PathBuf>,
+    /// Keep a conversion in place for good: remove the old modulepath and the record, so that another conversion is possible.
+    #[arg(long, value_name = "RECORD")]
+    #[arg(conflicts_with_all = ["to", "undo", "out", "in_place", "modulepaths", "dry_run"])]
+    pub commit: Option<PathBuf>,
     /// The tools that judge.
     #[command(flatten)]
     pub judges: ModulesJudges,

@@ -23,8 +23,8 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     Phase, SettledReason, Subject,
 };
-use quell_mount::{ImageError, Learn, LessonsDue, RunError, StaleSources};
-use quell_record::{EngineChoice, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
+use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -147,6 +147,10 @@ impl Auto<'_> {
     fn tell(&self, stale: &StaleSources<'_>) {
         if !is_on_first_node(self.launcher.as_ref()) {
             return;
+        }
+        // Names that came or went beside the program, as its own output does, are no news at all.
+        if stale.changes.iter().all(SourceChange::is_of_a_listing) {
+            return images::first_changes(stale.changes).iter().for_each(|change| self.explain(change));
         }
         let (count, come) = match stale.changes.len() {
             1 => ("1 entry has".to_owned(), "comes"),
@@ -284,7 +288,7 @@ impl Auto<'_> {
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),
             directory: directory.clone(),
-            scope: Scope::Start(StartLimits::default()),
+            scope: Scope::Start(StartLimits { leftovers: Leftovers::LeftAlone, ..StartLimits::default() }),
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
@@ -305,7 +309,10 @@ impl Auto<'_> {
 
     /// The command has not run: it runs plain.
     fn not_recorded(&self, entry: &CacheEntry, error: RecordError) -> Result<u8, Failure> {
-        let barred = matches!(error, RecordError::Barred { .. });
+        // A tracer of this run says nothing about the next one.
+        let traced =
+            |barrier: &Barrier| matches!(barrier, Barrier::OtherTracer { .. } | Barrier::Recorded { .. });
+        let barred = matches!(&error, RecordError::Barred { barrier, .. } if !traced(barrier));
         if !matches!(error, RecordError::NotFound { .. } | RecordError::NotExecutable { .. }) {
             let line = Failure::new(error).line();
             entry.log(&format!("not recorded: {line}"));

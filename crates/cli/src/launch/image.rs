@@ -17,7 +17,7 @@ use quell_mount::{
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Becomes the command; returns only when it does not start.
 pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
@@ -114,6 +114,7 @@ pub(super) fn request(
         check: check(flags, launcher),
         on_stale: on_stale(flags),
         refresh,
+        listings_kept_for: if flags.auto.auto { LISTINGS_KEPT_FOR } else { Duration::ZERO },
         stats: flags.stats.clone(),
         learn,
         trust: if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot },
@@ -122,6 +123,9 @@ pub(super) fn request(
         began,
     }
 }
+
+/// A job that writes its output beside the program changes a listing each time.
+const LISTINGS_KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// The program does not start. Other ranks of a launcher must not wait for it.
 fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Result<u8, Failure> {

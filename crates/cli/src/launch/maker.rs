@@ -16,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first word of its command line.
 pub(crate) const MAKER: &str = "--make-cached-image";
@@ -79,6 +79,7 @@ fn watch_time(entry: CacheEntry) {
 pub(crate) fn make_waiting(cache: &CacheDirectory, cache_size: Bytes) -> Result<Vec<CacheEntry>, Failure> {
     let mut made = Vec::new();
     for entry in cache.entries()?.into_iter().filter(|entry| !entry.traces().is_empty()) {
+        await_other(&entry);
         let roots = entry.about().unwrap_or_default().roots;
         let maker = Maker { entry, cache: cache.clone(), cache_size: cache_size.0, roots };
         maker.work();
@@ -87,6 +88,14 @@ pub(crate) fn make_waiting(cache: &CacheDirectory, cache_size: Bytes) -> Result<
         }
     }
     Ok(made)
+}
+
+/// Waits while another process makes this image: who calls may be about to let a batch system end that process.
+fn await_other(entry: &CacheEntry) {
+    let began = Instant::now();
+    while !entry.traces().is_empty() && entry.is_locked() && began.elapsed() < TIME_LIMIT {
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 struct Maker {

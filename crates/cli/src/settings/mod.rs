@@ -30,6 +30,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
 use quell_base::shell::quoted_name;
 use quell_base::{Launcher, shown};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Flaw, Scope, Setting};
@@ -61,6 +62,7 @@ pub(crate) struct Parsed {
 
 /// Parses a command line. Shape: the first word is the program's name.
 pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
+    let words = &*with_separator(words);
     let (mut definitions, mut matches) = match matches_of_run(words) {
         Some(parsed) => parsed,
         None => {
@@ -81,6 +83,34 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
         run.settle();
     }
     Ok(Parsed { arguments, matches, settings })
+}
+
+/// `quell run --auto python3 -B app.py` with `--` before the program: with `--auto` no image comes first, so that all that
+/// follows the program is the program's. A `--` right behind the program stays the only one.
+fn with_separator(words: &[OsString]) -> Cow<'_, [OsString]> {
+    let as_they_are = Cow::Borrowed(words);
+    if words.get(1).is_none_or(|word| word != "run") || words.iter().all(|word| word != "--auto") {
+        return as_they_are;
+    }
+    let definitions = Arguments::of_run();
+    let flags = definitions.get_subcommands().next().into_iter().flat_map(Command::get_arguments);
+    let taking: Vec<_> = flags
+        .chain(definitions.get_arguments())
+        .filter(|flag| flag.get_action().takes_values())
+        .filter_map(|flag| Some(format!("--{}", flag.get_long()?)))
+        .collect();
+    let mut at = 2;
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
+        if word == "--" {
+            return as_they_are;
+        }
+        at += if taking.iter().any(|flag| flag == word) { 2 } else { 1 };
+    }
+    let is_separated = words.get(at + 1).is_none_or(|next| next == "--");
+    if is_separated || words[2..at].iter().all(|word| word != "--auto") {
+        return as_they_are;
+    }
+    Cow::Owned([&words[..at], &["--".into()][..], &words[at..]].concat())
 }
 
 /// A right command line of `quell run`, and what it was parsed by.

@@ -105,6 +105,67 @@ fn privileged_a_long_job_leaves_its_image_when_it_has_started() {
     assert_eq!(auto(&test, "$auto -- env/bin/app").code(), 9);
 }
 
+/// With `--auto` no image comes first: what follows the program is the program's.
+#[test]
+fn the_separator_may_be_left_out() {
+    let test = Test::new();
+    let run = |line: &str| test.script(&format!("QUELL_AUTO=0 $quell run {line}")).succeeds();
+    assert_eq!(run("--auto echo a"), "a\n");
+    assert_eq!(run("--auto sh -c 'echo $0 $1' --explain --help"), "--explain --help\n");
+    assert_eq!(run("--cache . --auto --root=. --root env printf '%s ' --version -- -q"), "--version -- -q ");
+    assert_eq!(run("--auto echo -- a"), "a\n");
+    assert_eq!(run("--auto -- echo -- a"), "-- a\n");
+    assert_eq!(test.quell(&["run", "--auto", "--root"]).code(), 125);
+}
+
+/// What a traced process may not do ends the recording before it is done.
+#[test]
+fn privileged_a_first_command_may_trace_and_gain_privileges() {
+    let needs = [Need::Root, Need::Fuse, Need::Ptrace, Need::Program("strace"), Need::Program("id")];
+    let Some(test) = Test::of_nobody(&needs) else { return };
+    plant(&test);
+    test.script("cp $(command -v id) suid").succeeds();
+    std::os::unix::fs::chown(test.path("suid"), Some(0), Some(0)).unwrap();
+    test.mode("suid", 0o4755);
+    let script =
+        "strace -qq -o /dev/null ../suid -u; ../suid -u; cd ../env; ../suid -ur; exec $OLDPWD/../suid -u\n";
+    for script in [script.to_owned(), script.replace("strace -qq -o /dev/null ", "")] {
+        test.write_mode(
+            "env/bin/app",
+            PROGRAM.replace("case $2", &format!("cd lib; {script}case $2")),
+            0o755,
+        );
+        let plain = test.script("env/bin/app 0");
+        assert_eq!(auto(&test, "$quell cache prune --all > /dev/null; $auto -- env/bin/app 0"), plain);
+        until_there_is_an_image(&test);
+    }
+}
+
+/// A tracer of one run decides nothing for the next.
+#[test]
+fn privileged_a_traced_run_is_plain_and_the_next_is_recorded() {
+    let Some(test) = Test::privileged(&[Need::Fuse, Need::Ptrace, Need::Program("strace")]) else { return };
+    plant(&test);
+    let traced = auto(&test, "strace -f -qq -o /dev/null $auto -- env/bin/app 0");
+    assert_eq!(traced.stderr, "");
+    assert_eq!(traced.succeeds(), "content 0\narguments: 0\n");
+    auto(&test, "$auto -- env/bin/app 0").succeeds();
+    until_there_is_an_image(&test);
+}
+
+/// A daemon that the first command leaves behind delays nothing, and is not touched.
+#[test]
+fn privileged_a_first_command_that_leaves_a_daemon_ends_by_itself() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    plant(&test);
+    let daemon = "(while ! test -e ended; do :; done; : > outlived) > /dev/null 2>&1 < /dev/null & exit 4\n";
+    test.write_mode("env/bin/app", PROGRAM.replace("case $2", &format!("cd ..; {daemon}case $2")), 0o755);
+    // The daemon waits until quell has ended, and would be waited for.
+    assert_eq!(auto(&test, "$auto -- env/bin/app 0; code=$?; : > ended; exit $code").code(), 4);
+    wait_until("the daemon went on", || test.path("outlived").exists());
+    until_there_is_an_image(&test);
+}
+
 /// Recorded, from the image and plain, a command says and does the same.
 #[test]
 fn privileged_a_command_behaves_as_without_quell() {
@@ -205,6 +266,25 @@ fn privileged_an_edited_program_is_always_seen() {
     test.silence();
     assert_eq!(originals(&test, "0"), Some(0));
     assert!(auto(&test, "$auto -- env/bin/app 0").succeeds().contains("words: 0"));
+}
+
+/// Each job writes its output beside the program, which lists that directory: no news, and no reason for another image.
+#[test]
+fn privileged_an_output_beside_the_program_changes_nothing() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    plant(&test);
+    test.write_mode("env/bin/app", PROGRAM.replace("cat lib", "ls; cat lib"), 0o755);
+    auto(&test, "$auto -- env/bin/app 0").succeeds();
+    until_there_is_an_image(&test);
+    for job in 1..4 {
+        test.write(&format!("env/slurm-{job}.out"), "");
+        let said = auto(&test, "$auto --stats stats.json -- env/bin/app 0");
+        assert_eq!(said.stderr, "");
+        assert!(said.succeeds().contains(&format!("slurm-{job}.out\n")));
+        assert_eq!(test.read_json("stats.json")["mode"], "mount");
+        test.silence();
+        assert_eq!(current(&test).as_deref(), Some("image-1.qimg"));
+    }
 }
 
 #[test]
@@ -325,6 +405,18 @@ fn privileged_on_a_full_disk_commands_run() {
         assert_eq!(said.succeeds(), expected, "{size}");
         test.silence();
     }
+}
+
+#[test]
+fn privileged_with_a_read_only_home_commands_run_and_one_line_says_so() {
+    let Some(test) = Test::privileged(&[Need::Fuse, Need::Ptrace, Need::Root]) else { return };
+    plant(&test);
+    let said = test.script(
+        "mkdir home; unshare -m sh -c 'mount -t tmpfs -o ro none home; export HOME=$PWD/home; unset XDG_CACHE_HOME; \
+         exec $quell run --auto --root env -- env/bin/app 0'",
+    );
+    assert!(said.stderr.contains("EROFS") && said.stderr.lines().count() == 1, "{said}");
+    assert_eq!(said.succeeds(), "content 0\narguments: 0\n");
 }
 
 #[test]

@@ -29,6 +29,18 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("awk", "awk '{print NR, $1; exit}' work/src/main.c nowhere"),
     ("sh", "work/static work/src work/none"),
     ("sh", "work/static work/src; kill -9 $$"),
+    // Descriptors that an execution closes.
+    (
+        "python3",
+        "python3 -c 'import os; os.open(\"work/src/main.c\", 0); os.execv(\"work/static\", [\"s\", \"work\"])'",
+    ),
+    ("bash", "bash -c 'for f in work/src/*.c; do test -e $f.o || read -r l < $f; done; echo $l'"),
+    ("lua5.4", "LUA_PATH='work/?.lua' lua5.4 -e 'print(pcall(require, \"none\"))'"),
+    (
+        "sqlite3",
+        "sqlite3 work/none.db 'select sqlite_version() > 3'; sqlite3 -readonly work/absent.db 'select 1'",
+    ),
+    ("modulecmd", "MODULEPATH=/usr/share/modules/modulefiles modulecmd bash avail -t"),
 ];
 
 /// A tree with sources, a repository and a static program.
@@ -115,7 +127,10 @@ fn privileged_both_engines_record_the_same_of_programs() {
         plant(&test);
         let is_installed =
             |program: &str| test.run(&["sh", "-c", &format!("command -v {program}")]).status.success();
-        for (program, script) in PROGRAMS.iter().filter(|(program, _)| is_installed(program)) {
+        let programs: Vec<_> = PROGRAMS.iter().filter(|(program, _)| is_installed(program)).collect();
+        let names: BTreeSet<_> = programs.iter().map(|(program, _)| program).collect();
+        assert!(names.len() >= 12, "{names:?}");
+        for (program, script) in programs {
             let plain = test.script(script);
             for engine in ["ptrace", "mount"] {
                 let recorded = record(&test, engine, script);
@@ -153,7 +168,7 @@ fn privileged_changes_below_the_mount_are_the_programs_own() {
         (umask 077; mkdir z/p; touch z/p/q); stat -c %a z/p z/p/q; mkfifo z/pipe; (echo through > z/pipe &) ; cat z/pipe
         rmdir z; echo > absent/x; mkdir z; cat z; ls -R z; tar cf t.tar z; tar tf t.tar | sort
         flock -n z/h flock -n z/h true; echo $?; flock z/h true; echo $?; ls -la missing; exec 3< z/h; rm z/h; cat <&3";
-    const DATA: &str = "import sqlite3, mmap, os, fcntl, tempfile\n\
+    const DATA: &str = "import sqlite3, mmap, os, fcntl, tempfile, subprocess\n\
         os.chdir('work')\nc = sqlite3.connect('d.db'); c.execute('create table t(x)')\n\
         c.executemany('insert into t values(?)', [(i,) for i in range(1000)]); c.commit()\n\
         print(c.execute('select sum(x) from t').fetchone()); c.close()\n\
@@ -161,6 +176,13 @@ fn privileged_changes_below_the_mount_are_the_programs_own() {
         m[4096:4100] = b'abcd'; m.flush(); m.close(); f.seek(4096); print(f.read(4))\n\
         t = tempfile.TemporaryFile(dir='.'); t.write(b'q'); t.seek(0); print(t.read())\n\
         a = open('ap', 'ab', 0); b = open('ap', 'ab', 0); a.write(b'A'); b.write(b'B'); a.write(b'C'); print(open('ap').read())\n\
+        def appending(name):\n    f = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND); os.write(f, b'0123456789'); return f\n\
+        f = appending('mapped'); m = mmap.mmap(f, 10); m[:1] = b'X'; m.flush(); m.close(); os.close(f); print(open('mapped').read())\n\
+        f = appending('set'); fcntl.fcntl(f, fcntl.F_SETFL, 0); os.pwrite(f, b'YY', 3); fcntl.fcntl(f, fcntl.F_SETFL, os.O_APPEND)\n\
+        os.pwrite(f, b'ZZ', 3); os.close(f); print(open('set').read())\n\
+        k = open('kept', 'w'); print(subprocess.run(['ls', 'kept'], close_fds=False).returncode)\n\
+        c = os.open('changed', os.O_RDWR | os.O_CREAT); os.fchmod(c, 0); fcntl.lockf(c, fcntl.LOCK_EX); os.close(os.dup(c))\n\
+        fcntl.lockf(c, fcntl.LOCK_SH)\n\
         l = os.open('lk', os.O_RDWR | os.O_CREAT); fcntl.lockf(l, fcntl.LOCK_EX)\n\
         p = os.fork()\nif p == 0:\n    try: fcntl.lockf(os.open('lk', os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)\n    \
         except OSError as e: os._exit(e.errno)\n    os._exit(0)\nprint(os.waitpid(p, 0)[1] >> 8)\nos.rename('m', 'n'); print(sorted(os.listdir()))\n";

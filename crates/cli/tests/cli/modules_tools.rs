@@ -324,3 +324,93 @@ fn who_asks_for_what_is_not_there_gets_a_hint() {
         assert!(outcome.code() == 2 && is_told, "{outcome}");
     }
 }
+
+/// A modulefile that adds a modulepath, and a name that both have and the first hides in part.
+fn plant_hierarchy(test: &Test) {
+    let add = format!("#%Module\nmodule use {}\n", test.text("added"));
+    for (path, text) in [
+        ("m/env/1", add.as_str()),
+        ("m/hdf5/1.8", "#%Module\n"),
+        ("m/hdf5/1.14", "#%Module\n"),
+        ("m/hdf5/.modulerc", "#%Module\nmodule-hide hdf5/1.14\n"),
+        ("m/zlib/1", "#%Module\n"),
+        ("m/zlib/2", "#%Module\n"),
+        ("m/zlib/.version", "#%Module\nset ModulesVersion 1\n"),
+        ("added/hdf5/1.12", "#%Module\n"),
+        ("added/hdf5/1.14", "#%Module\n"),
+    ] {
+        test.write(path, text);
+    }
+}
+
+#[test]
+fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    plant_hierarchy(&test);
+    let before = test.files();
+    let convert = ["modules", "convert", "--to", "rc", "--tools", &prefix, "--user", "nobody", "m"];
+    for more in [&["--dry-run"][..], &["--dry-run", "--in-place"]] {
+        let dry = test.quell(&[&convert[..], more].concat());
+        for part in [
+            "trying again without moving the rc files of hdf5",
+            "hdf5/.modulerc: an answer would differ if it moved",
+            "summary: 1 files go, 1 are written, 1 rc files stay",
+            "verdict: no answer differs: it would be converted",
+        ] {
+            assert!(dry.code() == 0 && dry.stderr.contains(part), "{part}: {dry}");
+        }
+        assert_eq!(test.files(), before);
+    }
+    test.quell(&[&convert[..], &["--in-place"]].concat()).succeeds();
+    assert!(test.path("m/hdf5/.modulerc").is_file() && !test.path("m/zlib/.version").exists());
+}
+
+#[test]
+fn privileged_a_timer_and_hooks_bring_caches_up_to_date() {
+    let Some(prefix) = tool("modules-5.5.0") else { return };
+    let Some(test) = example(&[Need::Root, Need::Program("python3")]) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/modules");
+    let quell = *crate::harness::QUELL;
+    let settings = format!(
+        "MODULEPATHS={}:{}\nCACHE=yes\nQUELL={quell}\nOPTIONS='--tools {prefix} --no-verify'\n",
+        test.text("m/applications"),
+        test.text("m/libraries")
+    );
+    test.write("settings", &settings);
+    let cache = test.path("m/applications/.modulecache");
+    let script = |name: &str| source.join(name).to_str().unwrap().to_owned();
+    let settings = test.text("settings");
+    let refresh = || test.run(&[&script("refresh"), &settings]);
+    refresh().succeeds();
+    let first = std::fs::read(&cache).unwrap();
+    refresh().succeeds();
+    assert_eq!(std::fs::read(&cache).unwrap(), first);
+    // What EasyBuild and Spack call after an installation.
+    let hook = format!(
+        "QUELL_MODULES_SETTINGS={settings} python3 -c 'import sys; sys.path.insert(0, \"{}\"); import easybuild_hooks; \
+         easybuild_hooks.end_hook()'",
+        source.display()
+    );
+    test.write(
+        "bin/spack",
+        "#!/bin/sh\nmkdir -p m/applications/new && echo '#%Module' >m/applications/new/$2\n",
+    );
+    test.mode("bin/spack", 0o755);
+    let spack =
+        format!("PATH=$PWD/bin:$PATH QUELL_MODULES_SETTINGS={settings} {} 1.0", script("spack-install"));
+    for (number, (command, name)) in [(hook, "appa/9.0"), (spack, "new/1.0")].into_iter().enumerate() {
+        if number == 0 {
+            test.write("m/applications/appa/9.0", "#%Module\n");
+        }
+        test.run(&["sh", "-c", &command]).succeeds();
+        let text = String::from_utf8_lossy(&std::fs::read(&cache).unwrap()).into_owned();
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    for unit in ["quell-modules.service", "quell-modules.timer", "cron"] {
+        let text = std::fs::read_to_string(source.join(unit)).unwrap();
+        assert!(
+            unit.ends_with("timer") || text.contains("/usr/libexec/quell/modules/refresh /etc/quell/modules")
+        );
+    }
+}

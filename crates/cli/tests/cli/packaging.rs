@@ -75,3 +75,17 @@ fn privileged_the_module_file_gives_what_is_installed_and_takes_it_back() {
     );
     assert_eq!(among_others, "[DIR]/prefix/share/man:/x/man: [DIR]/prefix/share:/y\n/x/man: /y\n");
 }
+
+#[test]
+fn privileged_the_module_of_wrappers_puts_them_in_front_and_takes_them_back() {
+    let Some(test) = Test::privileged(&[Need::Program("modulecmd"), Need::Program("bash")]) else { return };
+    install(&test);
+    let fill = "sed \"s,^set prefix .*,set prefix $PWD/prefix,\" prefix/share/doc/quell/modulefile-auto \
+                > prefix/share/modulefiles/quell/auto";
+    test.script(fill).succeeds();
+    let said = with_modules(
+        &test,
+        "module load quell/auto; command -v perl quell; module unload quell/auto; ! command -v quell",
+    );
+    assert_eq!(said, "[DIR]/prefix/libexec/quell/auto/perl\n[DIR]/prefix/bin/quell\n");
+}

@@ -223,6 +223,21 @@ fn privileged_few_descriptors_are_enough() {
     }
 }
 
+/// A holder that has no descriptor left for another rank looks at the door again after a pause, not at once.
+#[test]
+fn privileged_ranks_beyond_the_limit_of_descriptors_keep_no_processor_busy() {
+    let Some(test) = packed() else { return };
+    for mode in ["mount", "extract"] {
+        let runs = format!(
+            "ulimit -n 24; for n in $(seq 40); do $quell -q run --mode {mode} app.qimg -- sleep 3 & done; wait"
+        );
+        test.write("runs", runs);
+        test.script("exec strace -f -qq -o calls -e trace=accept4 sh runs").succeeds();
+        let refused = test.read_text("calls").matches("EMFILE").count();
+        assert!((1..400).contains(&refused), "{mode}: {refused} attempts without a descriptor");
+    }
+}
+
 /// The image is used, or it is said why not; the command runs in any case.
 #[test]
 fn privileged_few_processes_or_little_memory_are_no_hang() {

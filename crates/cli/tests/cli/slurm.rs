@@ -313,3 +313,28 @@ fn privileged_one_word_in_every_job() {
     slurm.test.run(&["rm", "-r", "cache", "one"]).succeeds();
     slurm.assert_clean(&[]);
 }
+
+/// Slurm ends what a step leaves behind, also the process that makes the image. The epilogue waits for that one.
+#[test]
+fn privileged_the_task_epilogue_of_the_first_rank_has_the_image_made() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
+        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n";
+    slurm.test.write_mode("one/bin/app", program, 0o755);
+    let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    slurm.test.write_mode(
+        "task-epilog",
+        std::fs::read_to_string(packaging.join("auto/task-epilog")).unwrap(),
+        0o755,
+    );
+    slurm.test.script("mkdir bin && cp $quell bin/quell").succeeds();
+    let (cache, root) = (slurm.test.text("cache"), slurm.test.text("one"));
+    let options = format!("-N2 -n4 --task-epilog={}", slurm.test.text("task-epilog"));
+    let auto = [*crate::harness::QUELL, "run", "--auto", "--root", &root, "--", "one/bin/app"];
+    let mut command = slurm.command(&step(&options, &auto));
+    command.env("QUELL_CACHE", &cache).env("PATH", format!("{}:/usr/bin:/bin", slurm.test.text("bin")));
+    slurm.test.finish(command).succeeds();
+    slurm.test.script("readlink cache/*/current | grep -x image-1.qimg").succeeds();
+    slurm.test.run(&["rm", "-r", "cache", "one", "bin", "task-epilog"]).succeeds();
+    slurm.assert_clean(&[]);
+}

@@ -78,7 +78,7 @@ fn ignored(findings: &mut Findings<'_>, entry: &Entry) {
 
 fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
     let content = entry.content().unwrap_or_default();
-    let lmod = is_for_lmod(entry.name(), content);
+    let lmod = is_for_lmod(entry.name(), content) || entry.name() == LUA_RC;
     match entry.role() {
         None if lmod && options.lmod => findings.add(
             &entry.path,
@@ -92,6 +92,9 @@ fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
     }
     comparisons(findings, entry);
 }
+
+/// The rc file of Lmod, which Environment Modules takes for a hidden modulefile without a cookie.
+const LUA_RC: &[u8] = b".modulerc.lua";
 
 fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &AuditOptions) {
     readers(findings, entry, lmod, options);

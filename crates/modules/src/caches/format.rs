@@ -30,7 +30,12 @@ pub(super) struct Cache {
     pub(super) items: BTreeMap<Vec<u8>, Item>,
     /// The digest of the tree that it was made from.
     pub(super) digest: Option<String>,
+    /// Answers with it were compared with those without it.
+    pub(super) is_verified: bool,
 }
+
+/// The end of the last line of a cache that was compared.
+const VERIFIED: &str = " verified";
 
 /// A command of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +72,9 @@ impl Cache {
             let text = text.strip_suffix(b"\n").unwrap_or(text);
             rest = after;
             if let Some(digest) = text.strip_prefix(OURS) {
-                cache.digest = Some(String::from_utf8_lossy(digest).into_owned());
+                let digest = String::from_utf8_lossy(digest).into_owned();
+                cache.is_verified = digest.ends_with(VERIFIED);
+                cache.digest = Some(digest.trim_end_matches(VERIFIED).to_owned());
             }
             if let [kind, name, arguments @ ..] = words.as_slice()
                 && let Some(kind) = item(kind, arguments)
@@ -89,6 +96,7 @@ impl Cache {
         if let Some(digest) = &self.digest {
             text.extend(OURS);
             text.extend(digest.as_bytes());
+            text.extend(if self.is_verified { VERIFIED } else { "" }.as_bytes());
             text.push(b'\n');
         }
         text

@@ -58,9 +58,23 @@ pub struct Prepared {
     modulepath: PathBuf,
     /// `None` where the last cache needs no change.
     text: Option<Vec<u8>>,
+    /// Names at the root that differ from the last cache, which was compared; `None` where everything may differ.
+    changed: Option<BTreeSet<Vec<u8>>>,
 }
 
 impl Prepared {
+    /// Names at the modulepath's root about which answers may differ from those with the last cache, which was compared;
+    /// `None` for all.
+    pub fn changed(&self) -> Option<&BTreeSet<Vec<u8>>> {
+        self.changed.as_ref()
+    }
+
+    /// Notes that the answers were not compared: then the next build compares all of them.
+    pub fn unverified(mut self) -> Self {
+        self.text = self.text.map(|text| Cache { is_verified: false, ..Cache::parse(&text) }.text());
+        self
+    }
+
     /// The modulepath with this cache, in a mirror below `aside`; `None` where nothing changes.
     ///
     /// **Errors**: [`ModulesError::Write`].
@@ -93,7 +107,7 @@ pub fn build<'a>(
     rebuild: Rebuild,
     aside: &Path,
 ) -> Result<Built, ModulesError> {
-    prepare(builder, modulepath, target, rebuild, aside)?.install()
+    prepare(builder, modulepath, target, rebuild, aside)?.unverified().install()
 }
 
 /// Makes the cache of a modulepath, for `target` or else for the modulepath itself.
@@ -137,13 +151,15 @@ pub fn prepare<'a>(
     if let Some(last) = last.as_ref().filter(|last| last.digest.as_ref() == Some(&digest)) {
         let text = (!place::is_open(&path)).then(|| last.text());
         let built = Built { is_new: text.is_some(), ..built(path, last, 0, &tree) };
-        return Ok(Prepared { built, modulepath, text });
+        return Ok(Prepared { built, modulepath, text, changed: Some(BTreeSet::new()) });
     }
     let stale = last.as_ref().map_or_else(|| tops(&tree), |last| stale(last, &tree));
     let mut cache = match stale.is_empty() {
         true => Cache::default(),
         false => ask(tool, &builder.user(&[&tree])?, &modulepath, &stale, aside)?,
     };
+    let is_known = last.as_ref().is_some_and(|last| last.is_verified) && stale != tops(&tree);
+    let changed = is_known.then(|| stale.clone());
     refuse_other_content(&cache, &tree).map_err(|why| refuse(&why))?;
     if let Some(last) = last {
         let kept = last.items.into_iter().filter(|(name, _)| !stale.contains(top(name)));
@@ -157,8 +173,9 @@ pub fn prepare<'a>(
         return Err(refuse("it holds nothing that a cache could record"));
     }
     cache.digest = Some(digest);
+    cache.is_verified = true;
     let text = Some(cache.text());
-    Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text })
+    Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text, changed })
 }
 
 /// Tells whether a tool makes and reads such caches.

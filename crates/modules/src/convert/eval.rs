@@ -9,7 +9,7 @@ use super::readers::{Readers, is_plainly_there, readers};
 use super::request::Consent;
 use super::together::{Listed, collision};
 use crate::access::{AllowedUsers, Permission};
-use crate::cookie::Cookie;
+use crate::cookie::{Cookie, is_for_lmod};
 use crate::rc::{Command, OLDEST, groups, is_plain};
 use crate::scan::{Entry, EntryKind, Role, Tree};
 use std::collections::BTreeSet;
@@ -53,7 +53,9 @@ pub(super) fn hide(
         }
         match hiding(entry, names) {
             Ok(Hiding::None) => {}
-            Ok(Hiding::Stray) if consent.delete_strays && is_in_copy(tree, entry) => {
+            Ok(Hiding::Stray)
+                if consent.delete_strays && is_in_copy(tree, entry) && !is_read(trees, entry) =>
+            {
                 let old = entry.content().filter(|_| entry.is_whole()).map(<[u8]>::to_vec);
                 plan.hidden.insert(entry.path.clone());
                 plan.changes.insert(entry.path.clone(), FileChange::Remove { old });
@@ -79,6 +81,18 @@ pub(super) fn hide(
 /// Tells whether the copy of a tree has the name itself. What lies behind the link of a directory is not copied.
 fn is_in_copy(tree: &Tree, entry: &Entry) -> bool {
     tree.directories(&entry.path).all(|directory| !directory.is_link)
+}
+
+/// Tells whether a tool may read a file that is no modulefile of Environment Modules: Lmod takes it for a modulefile or an rc file,
+/// or a file of these trees has its name, and may `source` it. Lmod need not be installed on this machine.
+fn is_read(trees: &[Tree], entry: &Entry) -> bool {
+    let name = entry.name();
+    let is_lmods = name.ends_with(b".lua") || is_for_lmod(name, entry.content().unwrap_or_default());
+    let is_named = |other: &Entry| {
+        let text = other.content().unwrap_or_default();
+        other.path != entry.path && text.windows(name.len()).any(|window| window == name)
+    };
+    is_lmods || trees.iter().flat_map(|tree| &tree.entries).any(is_named)
 }
 
 /// Refuses virtual modules whose files may be no modulefiles or may be closed to some users: without the check they are

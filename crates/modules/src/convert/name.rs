@@ -8,6 +8,7 @@ use super::record::{RECORD, Record, RecordedTree, record_of};
 use super::request::Strategy;
 use super::ways::Way;
 use crate::ModulesError;
+use crate::place;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,9 +24,8 @@ pub(super) fn name_new(
 ) -> Result<PathBuf, ModulesError> {
     let path = directory.join(RECORD);
     Record::new(strategy, trees).write(&path)?;
-    let Err(error) = ways.iter().try_for_each(|way| rename(&way.aside, &way.target)) else {
-        return Ok(path);
-    };
+    let named = ways.iter().try_for_each(|way| rename(&way.aside, &way.target));
+    let Err(error) = named.and_then(|()| place::on_disk(directory)) else { return Ok(path) };
     let has_its_name = |way: &&Way| !way.aside.exists();
     let mut named = ways.iter().filter(has_its_name);
     let back = named.try_for_each(|way| rename(&way.target, &way.aside)).and_then(|()| remove(&path));
@@ -50,7 +50,11 @@ pub(super) fn name_in_place(
         return Err(error);
     }
     let aside = cleaner.disarm();
-    let Err(error) = places.iter().try_for_each(|places| places.put_in()) else { return Ok(records) };
+    let put_in = places.iter().try_for_each(|places| {
+        places.put_in()?;
+        place::on_disk(places.target.parent().unwrap_or(&places.target))
+    });
+    let Err(error) = put_in else { return Ok(records) };
     let back = places.iter().try_for_each(|places| places.put_back());
     if back.is_ok() {
         cleaner.arm(aside);

@@ -3,6 +3,7 @@
 use super::request::{Consent, Destination, Strategy};
 use crate::cookie::CACHE;
 use crate::rc::Leave;
+use crate::verify::Difference;
 use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,6 +24,19 @@ impl ConversionPlan {
     /// Tells whether every modulepath can be converted.
     pub fn is_possible(&self) -> bool {
         self.trees.iter().all(|tree| tree.refusals.is_empty())
+    }
+
+    /// The top names whose rc files the plan moves and whose modules these differences are about. A plan without them may pass.
+    pub fn to_blame(&self, differences: &[Difference]) -> BTreeSet<Vec<u8>> {
+        let moved = self.trees.iter().flat_map(|tree| &tree.changes);
+        let moved = moved
+            .filter(|(path, change)| matches!(change, FileChange::Remove { .. }) && path.contains(&b'/'));
+        let tops: BTreeSet<&[u8]> =
+            moved.filter_map(|(path, _)| path.split(|byte| *byte == b'/').next()).collect();
+        let lines = differences.iter().flat_map(|one| [&one.question, &one.old, &one.new]);
+        let is_sign = |letter: char| !letter.is_alphanumeric() && !"_.+-".contains(letter);
+        let words: BTreeSet<&[u8]> = lines.flat_map(|line| line.split(is_sign)).map(str::as_bytes).collect();
+        tops.intersection(&words).map(|top| top.to_vec()).collect()
     }
 }
 

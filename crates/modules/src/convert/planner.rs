@@ -14,9 +14,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans a conversion of modulepaths together.
 pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> ConversionPlan {
+    plan_but(trees, strategy, consent, names, &BTreeSet::new())
+}
+
+/// Like [`plan`]; the rc files of these top names stay where they are.
+pub fn plan_but(
+    trees: &[Tree],
+    strategy: Strategy,
+    consent: Consent,
+    names: &mut dyn Names,
+    staying: &BTreeSet<Vec<u8>>,
+) -> ConversionPlan {
     let names: &mut dyn Names = &mut Remembered::new(names);
     let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
-    let merge_one = |(number, tree): (usize, &Tree)| merge_rc(tree, &Spoken::but(&spoken, number));
+    let judged = Spoken::judged(staying);
+    let merge_one = |(number, tree): (usize, &Tree)| {
+        let others = Spoken::but(&spoken, number).into_iter().chain([&judged]).collect::<Vec<_>>();
+        merge_rc(tree, &others)
+    };
     let (mut plans, merged): (Vec<TreePlan>, Vec<Merged>) = trees.iter().enumerate().map(merge_one).unzip();
     let listed: Vec<Listed> =
         trees.iter().zip(&merged).map(|(tree, merged)| Listed::of(tree, merged)).collect();

@@ -121,7 +121,8 @@ impl Record {
         let mut file = made.map_err(ModulesError::write(path))?;
         // Undoing trusts the record, so no other user may write in it, whatever the umask is.
         let permissions = fs::Permissions::from_mode(MODE);
-        file.write_all(&json).and_then(|()| file.set_permissions(permissions)).map_err(|error| {
+        let written = file.write_all(&json).and_then(|()| file.set_permissions(permissions));
+        written.and_then(|()| file.sync_all()).map_err(|error| {
             // A partial record is useless.
             _ = fs::remove_file(path);
             ModulesError::write(path)(error)

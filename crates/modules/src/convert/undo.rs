@@ -40,6 +40,42 @@ pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(Undoing::of(record)?.outcome())
 }
 
+/// Keeps a conversion in place for good: removes the old trees and the record. Another conversion is possible then.
+///
+/// Shape: the removed trees. A call that was interrupted can be repeated.
+///
+/// **Errors**: [`ModulesError::ChangedSince`] where the trees do not have the names that the conversion gave them;
+/// [`ModulesError::Record`], [`ModulesError::Busy`], [`ModulesError::Write`].
+pub fn commit(record: &Path) -> Result<Vec<PathBuf>, ModulesError> {
+    let path = record_path(record);
+    let mut removed = Vec::new();
+    for tree in Record::read(&path)?.trees {
+        let Some(inode) = tree.inode else { continue };
+        let places = Places::new(tree.target.clone(), inode);
+        let _lock = Lock::beside(&places.target, &places.target)?;
+        let is_in_place = places.new_tree() == Some(&places.target);
+        match (places.old(), is_in_place) {
+            (Some(old), true) if old == places.backup => {
+                remove_tree(old)?;
+                removed.push(old.to_owned());
+            }
+            (None, true) => {}
+            _ => return Err(ModulesError::ChangedSince { path: tree.target }),
+        }
+    }
+    fs::remove_file(&path).map_err(ModulesError::write(&path))?;
+    Ok(removed)
+}
+
+/// The path of a record, which may be given by its directory or by a modulepath that was converted in place.
+fn record_path(record: &Path) -> PathBuf {
+    match (record.is_dir(), record_of(record)) {
+        (true, beside) if beside.is_file() => beside,
+        (true, _) => record.join(RECORD),
+        (false, _) => record.to_owned(),
+    }
+}
+
 /// A conversion that can be undone.
 struct Undoing {
     /// The record.
@@ -76,12 +112,7 @@ fn withdrawn(target: &Path) -> PathBuf {
 
 impl Undoing {
     fn of(record: &Path) -> Result<Self, ModulesError> {
-        let path = match (record.is_dir(), record_of(record)) {
-            // A modulepath that was converted in place.
-            (true, beside) if beside.is_file() => beside,
-            (true, _) => record.join(RECORD),
-            (false, _) => record.to_owned(),
-        };
+        let path = record_path(record);
         let trees = Record::read(&path)?.trees.into_iter();
         let steps = trees.map(|tree| step(&tree).map(|step| (tree, step))).collect::<Result<_, _>>()?;
         Ok(Self { path, steps })
@@ -200,6 +231,28 @@ mod tests {
     use crate::example::{self, ExampleSize};
     use crate::scan::{ScanOptions, Tree};
     use crate::verify::NoJudge;
+
+    #[test]
+    fn a_conversion_that_is_kept_leaves_room_for_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let size = ExampleSize { names: 4, ..ExampleSize::default() };
+        let paths = example::create(&directory.path().join("example"), size).unwrap().modulepaths;
+        for strategy in [Strategy::Rc, Strategy::Eval] {
+            let scan = |path: &PathBuf| Tree::scan(path, ScanOptions::default()).unwrap();
+            let trees: Vec<Tree> = paths.iter().map(scan).collect();
+            let plan = plan(&trees, strategy, Consent::default(), &mut SystemNames);
+            let written = write(&plan, &Destination::InPlace, &mut NoJudge).unwrap();
+            // What users installed since does not matter.
+            fs::write(paths[0].join("appa/9.0"), "#%Module\n").unwrap();
+            fs::write(paths[0].join("README"), "no modulefile\n").unwrap();
+            for record in &written.records {
+                assert_eq!(commit(record).unwrap().len(), 1);
+                assert!(commit(record).is_err() && undo(record).is_err());
+            }
+            let names = |path: &Path| fs::read_dir(path.parent().unwrap()).unwrap().count();
+            assert_eq!(names(&paths[0]), 2);
+        }
+    }
 
     #[test]
     fn what_is_installed_while_a_conversion_is_undone_stays() {

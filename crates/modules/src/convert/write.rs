@@ -9,8 +9,10 @@ use super::record::RecordedTree;
 use super::request::Destination;
 use super::ways::{Way, ways};
 use crate::ModulesError;
+use crate::place;
 use crate::scan::{ScanOptions, Tree};
-use crate::verify::{Difference, Judge, Side};
+use crate::tools::can_show_over;
+use crate::verify::{AFTER, Difference, Judge, Side};
 use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
@@ -24,6 +26,8 @@ pub struct Written {
     pub differences: Vec<Difference>,
     /// Requests that are refused as before, for another reason; see [`super::Consent::exact`].
     pub reworded: Vec<Difference>,
+    /// Old and new were compared, and nothing else was done.
+    pub is_trial: bool,
     /// Records by which the conversion can be undone. Shape: one file, or one for each modulepath in place.
     pub records: Vec<PathBuf>,
 }
@@ -37,6 +41,33 @@ pub fn write(
     destination: &Destination,
     judge: &mut dyn Judge,
 ) -> Result<Written, ModulesError> {
+    carry_out(plan, destination, judge, Until::Named)
+}
+
+/// Does what [`write`] does, up to the judge, and removes the trees.
+///
+/// **Errors**: those of [`write`].
+pub fn trial(
+    plan: &ConversionPlan,
+    destination: &Destination,
+    judge: &mut dyn Judge,
+) -> Result<Written, ModulesError> {
+    carry_out(plan, destination, judge, Until::Judged)
+}
+
+/// The last step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Judged,
+    Named,
+}
+
+fn carry_out(
+    plan: &ConversionPlan,
+    destination: &Destination,
+    judge: &mut dyn Judge,
+    until: Until,
+) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
     let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
     if !is_judged {
@@ -46,8 +77,12 @@ pub fn write(
     make(plan, destination, &ways)?;
     let (reworded, differences) = differences(plan, &ways, judge)?;
     if !differences.is_empty() {
-        return Ok(Written { differences, ..Written::default() });
+        return Ok(Written { differences, is_trial: until == Until::Judged, ..Written::default() });
     }
+    if until == Until::Judged {
+        return Ok(Written { reworded, is_trial: true, ..Written::default() });
+    }
+    ways.iter().filter(|way| way.is_made()).try_for_each(|way| place::on_disk(&way.aside))?;
     let recorded = ways.iter().filter(|way| way.is_made()).map(recorded).collect::<Result<_, _>>()?;
     // As late as possible: changes from here on, until the names are given, reach the old tree alone.
     plan.trees.iter().try_for_each(unchanged)?;
@@ -56,7 +91,7 @@ pub fn write(
         Destination::InPlace => name_in_place(plan.strategy, &ways, recorded, &mut cleaner)?,
     };
     let targets = ways.into_iter().map(|way| way.is_made().then_some(way.target)).collect();
-    Ok(Written { targets, differences, reworded, records })
+    Ok(Written { targets, differences, reworded, is_trial: false, records })
 }
 
 /// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
@@ -97,19 +132,22 @@ fn differences(
     ways: &[Way],
     judge: &mut dyn Judge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
-    let old = Side {
-        modulepaths: ways.iter().map(|way| way.source.clone()).collect(),
-        variables: Vec::new(),
-        root: None,
+    let old = Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), ..Side::default() };
+    // Modulefiles name other modulepaths, which the tools then find converted.
+    let places = ways.iter().filter_map(|way| way.places.as_ref());
+    let over: Vec<(PathBuf, PathBuf)> =
+        places.map(|places| (places.target.clone(), places.aside.clone())).collect();
+    let (modulepaths, over) = match !over.is_empty() && can_show_over() {
+        true => (old.modulepaths.clone(), over),
+        false => (ways.iter().map(|way| way.aside.clone()).collect(), Vec::new()),
     };
-    let modulepaths: Vec<PathBuf> = ways.iter().map(|way| way.aside.clone()).collect();
     let mut settings = vec![plan.strategy.variables()];
     if !settings[0].is_empty() {
         settings.push(Vec::new());
     }
     let mut reworded = Vec::new();
     for variables in settings {
-        let new = Side { modulepaths: modulepaths.clone(), variables, root: None };
+        let new = Side { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
         let (words, differences): (Vec<_>, Vec<_>) =
             judge.differences(&old, &new)?.into_iter().partition(|difference| is_reworded(difference, plan));
         reworded.extend(words);
@@ -127,7 +165,11 @@ fn differences(
 fn is_reworded(difference: &Difference, plan: &ConversionPlan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);
-        difference.question.split(' ').skip(1).any(|word| name.starts_with(word))
+        difference
+            .question
+            .split(AFTER)
+            .flat_map(|part| part.split(' ').skip(1))
+            .any(|word| name.starts_with(word))
     };
     !plan.consent.exact
         && difference.is_rewording()

@@ -4,7 +4,7 @@ use super::original::Original;
 use crate::ModulesError;
 use rustix::fs::{AtFlags, CWD, FileType, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
@@ -43,6 +43,7 @@ pub(crate) fn attributes(from: &Original, to: &Path) -> io::Result<()> {
 /// **Errors**: what the system says.
 pub(crate) fn permissions(from: &Original, to: &Path) -> io::Result<()> {
     own(to, &from.stat)?;
+    further(from, to)?;
     for name in LISTS {
         match from.list(name)? {
             Some(value) => rustix::fs::setxattr(to, name, &value, XattrFlags::empty())?,
@@ -59,6 +60,23 @@ pub(crate) fn permissions(from: &Original, to: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Gives a copy the security label and the users' own attributes of the original. Others belong to a file system, or grant rights.
+fn further(from: &Original, to: &Path) -> io::Result<()> {
+    let is_kept = |name: &&CString| KEPT.iter().any(|kept| name.to_bytes().starts_with(kept));
+    for name in from.attribute_names().iter().filter(is_kept) {
+        let Some(value) = from.list(name)? else { continue };
+        match rustix::fs::setxattr(to, name.as_c_str(), &value, XattrFlags::empty()) {
+            // The place of the copy has no such attributes, or this user may not set them.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The beginnings of the names of attributes that a copy keeps.
+const KEPT: [&[u8]; 3] = [b"security.selinux", b"security.SMACK64", b"user."];
 
 /// The mode of a copy, without set-user-ID bits on files: the original's file system may be mounted `nosuid`, and no modulefile needs
 /// them.

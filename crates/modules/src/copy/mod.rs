@@ -303,6 +303,26 @@ mod tests {
     }
 
     #[test]
+    fn privileged_labels_and_attributes_are_kept() {
+        let (_directory, tree) = tree();
+        let file = tree.join("foo/1.0");
+        fs::write(&file, "").unwrap();
+        let attributes = [c"user.origin", c"security.selinux"];
+        let set = |name: &CStr| rustix::fs::setxattr(&file, name, b"value", rustix::fs::XattrFlags::empty());
+        let kept: Vec<&CStr> = attributes.into_iter().filter(|name| set(name).is_ok()).collect();
+        if kept.is_empty() {
+            return;
+        }
+        let copy = tree.with_file_name("copy");
+        copied(&tree, &copy, &[], Purpose::Replace);
+        for name in kept {
+            let mut value = [0; 16];
+            let length = rustix::fs::getxattr(copy.join("foo/1.0"), name, value.as_mut_slice()).unwrap();
+            assert_eq!(&value[..length], b"value", "{name:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_file_is_kept_or_left_out() {
         let (_directory, tree) = tree();
         rustix::fs::mknodat(CWD, tree.join("foo/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();

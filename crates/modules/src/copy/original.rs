@@ -4,7 +4,7 @@ use crate::ModulesError;
 use crate::walk;
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,17 @@ impl Original {
 
     pub(super) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// Names of extended attributes; none where they cannot be listed.
+    pub(super) fn attribute_names(&self) -> Vec<CString> {
+        let mut names = vec![0_u8; 1 << 16];
+        let listed = self
+            .descriptor
+            .as_ref()
+            .map(|descriptor| rustix::fs::flistxattr(descriptor, names.as_mut_slice()));
+        names.truncate(listed.and_then(Result::ok).unwrap_or(0));
+        names.split(|byte| *byte == 0).filter_map(|name| CString::new(name).ok()).collect()
     }
 
     /// An access control list; `None` where there is none, or where the file system or kind of file has no lists.

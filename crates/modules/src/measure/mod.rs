@@ -32,7 +32,8 @@ pub fn measure(
 ) -> Result<Measurement, ModulesError> {
     progress("copying");
     let copies = copy::modulepaths(&request.modulepaths, &request.work.join("plain"))?;
-    let plain = Setup::plain(request, &copies);
+    let added = crate::caches::lmod::followed(&request.tool, &request.user, &copies)?;
+    let plain = Setup::plain(request, &copies, &added);
     let (modulefiles, listed) = listing(request, &plain)?;
     let module = loadable(request, &plain, &listed)?;
     let recordings = request.work.join("recordings");
@@ -40,7 +41,8 @@ pub fn measure(
     let mut strategies = Vec::new();
     for (name, prepare) in setup::strategies(&request.tool) {
         progress(name);
-        let prepared = prepare(&mut setup::Context { request, copies: &copies, recordings: &recordings });
+        let prepared =
+            prepare(&mut setup::Context { request, copies: &copies, added: &added, recordings: &recordings });
         let prepared = match prepared {
             Ok(setup) => Ok((refusal(request, &setup, &module)?, setup)),
             Err(note) => Err(note),

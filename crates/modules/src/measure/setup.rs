@@ -33,6 +33,8 @@ pub(super) struct Context<'a> {
     pub(super) request: &'a MeasureRequest,
     /// Plain copies of the modulepaths.
     pub(super) copies: &'a [PathBuf],
+    /// Modulepaths that modulefiles of the copies add, each with the one that does.
+    pub(super) added: &'a [(PathBuf, PathBuf)],
     /// The directory of a user's recordings.
     pub(super) recordings: &'a Path,
 }
@@ -66,15 +68,15 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 
 impl Setup {
     /// The plain tool on the plain tree.
-    pub(super) fn plain(request: &MeasureRequest, copies: &[PathBuf]) -> Self {
-        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None };
+    pub(super) fn plain(request: &MeasureRequest, copies: &[PathBuf], added: &[(PathBuf, PathBuf)]) -> Self {
+        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None, over: Vec::new() };
         Self {
             name: "plain",
             tool: request.tool.clone(),
             environment: environment(request, &side),
             options: Vec::new(),
             image: None,
-            trees: copies.iter().map(|copy| vec![copy.clone()]).collect(),
+            trees: copies.iter().map(|copy| with_added(copy, added)).collect(),
             note: None,
         }
     }
@@ -95,7 +97,7 @@ impl Setup {
 
 impl Context<'_> {
     fn plain(&self, name: &'static str) -> Setup {
-        Setup { name, ..Setup::plain(self.request, self.copies) }
+        Setup { name, ..Setup::plain(self.request, self.copies, self.added) }
     }
 
     fn needs(&self, major: u32, minor: u32) -> Result<(), String> {
@@ -124,7 +126,7 @@ impl Context<'_> {
         let written = convert::write(&plan, &Destination::Out(out), &mut NoJudge).map_err(told)?;
         let targets = written.targets.into_iter().zip(self.copies);
         let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
-        let side = Side { modulepaths, variables: strategy.variables(), root: None };
+        let side = Side { modulepaths, variables: strategy.variables(), root: None, over: Vec::new() };
         let mut setup = self.plain(name);
         setup.environment = environment(self.request, &side);
         for (tree, new) in setup.trees.iter_mut().zip(side.modulepaths) {
@@ -200,7 +202,7 @@ fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, S
     let copies: Vec<PathBuf> = names.map(|name| directory.join(name)).collect();
     let copies = copies.into_iter().map(|copy| copy.canonicalize()).collect::<Result<Vec<_>, _>>();
     let copies = copies.map_err(|error| error.to_string())?;
-    Ok(Setup { name, ..Setup::plain(context.request, &copies) })
+    Ok(Setup { name, ..Setup::plain(context.request, &copies, context.added) })
 }
 
 fn cache(context: &mut Context<'_>) -> Result<Setup, String> {
@@ -258,12 +260,26 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(setup)
 }
 
+/// A modulepath, and those that its modulefiles add, at any depth.
+fn with_added(modulepath: &Path, added: &[(PathBuf, PathBuf)]) -> Vec<PathBuf> {
+    let mut all = vec![modulepath.to_owned()];
+    let mut next = 0;
+    while let Some(by) = all.get(next).cloned() {
+        let more = added.iter().filter(|(path, adder)| *adder == by && !all.contains(path));
+        let more: Vec<PathBuf> = more.map(|(path, _)| path.clone()).collect();
+        all.extend(more);
+        next += 1;
+    }
+    all
+}
+
 /// An environment with a side's modulepaths, the site's settings and the side's own.
 fn environment(request: &MeasureRequest, side: &Side) -> Environment {
     let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
     Environment {
         modulepaths: side.modulepaths.clone(),
         variables: request.variables.iter().cloned().chain(own).collect(),
+        over: Vec::new(),
     }
 }
 

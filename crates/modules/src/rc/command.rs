@@ -73,7 +73,7 @@ pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, 
             b"module-version" => read.version(arguments)?,
             b"module-alias" => read.alias(arguments)?,
             b"module-virtual" => read.virtual_module(arguments)?,
-            b"module-hide" => read.rule(&words, &[b"--hard", b"--soft"], &CRITERIA, 0)?,
+            b"module-hide" => read.rule(&words, &[b"--hard", b"--soft", b"--hidden-loaded"], &CRITERIA, 0)?,
             b"module-forbid" => read.rule(&words, &[], &FORBID_CRITERIA, 0)?,
             b"module-tag" => read.rule(&words, &[], &CRITERIA, 1)?,
             b"modulepath-ignore" => return Err(Leave::PathIgnore { line }),
@@ -156,7 +156,9 @@ impl Reading<'_> {
     fn virtual_module(&self, arguments: &[Word]) -> Result<Command, Leave> {
         let [name, file] = arguments else { return Err(self.arguments("module-virtual")) };
         let odd = || Leave::Name { line: self.line, name: file.clone() };
-        let is_ordinary = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+/".contains(byte);
+        // A path with letters of any language is what `--to virtual` itself writes.
+        let is_ordinary =
+            |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"._-+/ ".contains(byte);
         if file.is_empty() || !file.iter().all(is_ordinary) {
             return Err(odd());
         }

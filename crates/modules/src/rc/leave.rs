@@ -100,6 +100,8 @@ pub enum Leave {
         /// The modulepath.
         modulepath: PathBuf,
     },
+    /// An answer of the tools would change.
+    Judged,
     /// Nothing can be added to the rc file at the root.
     Root(Box<Leave>),
 }
@@ -124,6 +126,7 @@ impl Leave {
             | Self::PathIgnore { .. }
             | Self::Neighbour { .. } => 12,
             Self::Link => 5,
+            Self::Judged => 24,
             Self::Root(why) => why.rule(),
         }
     }
@@ -173,6 +176,7 @@ impl fmt::Display for Leave {
             Self::Elsewhere { modulepath } => {
                 write!(to, "rc files of `{}` are about the same name", modulepath.display())
             }
+            Self::Judged => to.write_str("an answer would differ if it moved"),
             Self::Root(why) => write!(to, "nothing can be added to the `.modulerc` at the root: {why}"),
         }
     }

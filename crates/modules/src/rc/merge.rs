@@ -14,7 +14,6 @@ use crate::scan::{Role, Tree};
 use quell_base::escape;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// The decisions about the rc files of a modulepath.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +47,7 @@ impl Merged {
 /// The top names that occur in the rc files of a modulepath, judged by their text.
 #[derive(Clone, Debug)]
 pub struct Spoken {
-    modulepath: PathBuf,
+    why: Leave,
     tops: BTreeSet<Word>,
 }
 
@@ -62,7 +61,12 @@ impl Spoken {
             let words = entry.content().unwrap_or_default().split(is_sign);
             tops.extend(words.filter_map(|word| word.split(|byte| *byte == b'/').next()).map(<[u8]>::to_vec));
         }
-        Self { modulepath: tree.root.clone(), tops }
+        Self { why: Leave::Elsewhere { modulepath: tree.root.clone() }, tops }
+    }
+
+    /// Names of which the judge found that moving their rc files would change an answer.
+    pub fn judged(tops: &BTreeSet<Word>) -> Self {
+        Self { why: Leave::Judged, tops: tops.clone() }
     }
 
     /// The names of all modulepaths but one.
@@ -94,7 +98,7 @@ pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
         let other = others.iter().find(|other| other.tops.contains(&group.top));
         let outcome = match (&barred, other) {
             (Some(why), _) => all(Leave::Root(Box::new(why.clone()))),
-            (None, Some(other)) => all(Leave::Elsewhere { modulepath: other.modulepath.clone() }),
+            (None, Some(other)) => all(other.why.clone()),
             (None, None) => outcome(&group, &of_root),
         };
         match outcome {

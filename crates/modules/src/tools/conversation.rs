@@ -17,6 +17,8 @@ pub(super) struct Said {
     pub(super) stderr: Vec<u8>,
     /// Exit status, or -1.
     pub(super) status: i32,
+    /// The process was killed because it said nothing for too long.
+    pub(super) was_silent: bool,
 }
 
 /// The interval at which a silent process is checked for its end.
@@ -24,6 +26,10 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The time for which a process that answers users may be silent before it is killed: a modulefile may loop for ever.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// After this long without output the watcher is told, so that people learn which modulefile may hang. A machine with much to do is as
+/// slow, so the process goes on.
+const NOTICE: Duration = Duration::from_secs(10);
 
 /// After a process has ended, its descendants that still hold its streams are waited for through this many checks.
 const LAST_WORDS: u32 = 3;
@@ -56,7 +62,7 @@ pub(crate) fn unless_ended() -> io::Result<()> {
 }
 
 /// Runs `command` with `input`, in a process group of its own, and kills the rest of the group afterwards. `watch` sees
-/// standard error as it comes. After `patience` without output the process is killed.
+/// standard error as it comes, and nothing in it after [`NOTICE`] without output. After `patience` without output the process is killed.
 ///
 /// **Errors**: the process cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
 pub(super) fn converse(
@@ -155,7 +161,11 @@ fn listen(
             Err(RecvTimeoutError::Timeout) => {
                 silent += 1;
                 let has_ended = matches!(child.try_wait(), Ok(Some(_)));
-                if silent * LOOK > patience || has_ended && silent > LAST_WORDS {
+                if silent * LOOK == NOTICE {
+                    watch(&[]);
+                }
+                said.was_silent = !has_ended && silent * LOOK >= patience;
+                if said.was_silent || has_ended && silent > LAST_WORDS {
                     return said;
                 }
                 continue;

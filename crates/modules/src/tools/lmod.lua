@@ -32,6 +32,7 @@ arg[0] = script
 arg[-1] = nil
 local main = assert(load(definitions, "@" .. script))()
 local fork = require("posix.unistd").fork
+local setenv = require("posix.stdlib").setenv
 local wait = require("posix.sys.wait").wait
 
 for number, question in ipairs(questions) do
@@ -40,7 +41,14 @@ for number, question in ipairs(questions) do
     local child = fork()
     if child == 0 then
         for argument in question:gmatch("%S+") do
-            arg[#arg + 1] = word(argument)
+            local text = word(argument)
+            local name, value = text:match("^([%a_][%w_]*)=(.*)$")
+            -- Assignments stand before the name of the shell.
+            if name and #arg == 0 then
+                setenv(name, value)
+            else
+                arg[#arg + 1] = text
+            end
         end
         main()
         os.exit(0, true)

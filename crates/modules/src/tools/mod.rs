@@ -6,12 +6,15 @@
 mod conversation;
 mod find;
 mod session;
+mod shell;
 mod user;
 
 pub use conversation::end_flag;
 pub(crate) use conversation::{PATIENCE, unless_ended};
 pub use find::{find, find_any};
-pub use session::{Answer, AnswerProgress, Answers, Question, ask, ask_apart, run};
+pub use session::{Answer, AnswerProgress, Answered, Answers, Question, ask, ask_apart, run};
+pub(crate) use shell::{Assignment, assigning, exported, split_assignments};
+pub(crate) use user::can_show_over;
 pub use user::{Credentials, User};
 
 use std::ffi::OsString;
@@ -88,6 +91,8 @@ pub struct Environment {
     pub modulepaths: Vec<PathBuf>,
     /// Further variables, such as the site's `LMOD_RC`. Shape: name and value; the last of a repeated name counts.
     pub variables: Vec<(OsString, OsString)>,
+    /// Directories that the tool sees under another name: first the name, then the directory. Needs [`can_show_over`].
+    pub over: Vec<(PathBuf, PathBuf)>,
 }
 
 /// A home without settings and caches of a user.
@@ -169,6 +174,7 @@ mod tests {
         let environment = Environment {
             modulepaths: vec!["/a".into(), "/b".into()],
             variables: vec![("LANG".into(), "C.UTF-8".into()), ("LANG".into(), "fr".into())],
+            over: Vec::new(),
         };
         let variables = tool.variables(&environment);
         let of = |name: &str| variables.iter().filter(|(known, _)| known == name).collect::<Vec<_>>();

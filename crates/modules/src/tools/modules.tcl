@@ -171,6 +171,11 @@ interp alias main exit {} ended
 set number 0
 foreach question $questions {
     set arguments [lmap argument $question {word $argument}]
+    # Assignments stand before the name of the shell.
+    while {[regexp {^(\w+)=(.*)$} [lindex $arguments 0] -> name value]} {
+        main eval [list set ::env($name) $value]
+        set arguments [lrange $arguments 1 end]
+    }
     main eval [list set argv $arguments]
     main eval [list set argc [llength $arguments]]
     set status none

@@ -4,16 +4,17 @@
 //! answers with those of separate processes. Questions that they leave open, because a modulefile ended the process or the
 //! time is up, are asked separately.
 
-use super::{Environment, Tool, ToolKind, User, conversation};
+use super::{Environment, Tool, ToolKind, User, conversation, split_assignments};
 use crate::ModulesError;
 use conversation::{PATIENCE, Said, converse};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Arguments of `module`.
+/// Arguments of `module`. Before them may stand assignments of variables, `NAME=VALUE`, as in a shell.
 pub type Question = Vec<OsString>;
 
 /// The answer of a tool.
@@ -25,6 +26,14 @@ pub struct Answer {
     pub stderr: Vec<u8>,
     /// Exit status; -1 for a process that was killed for its silence, or by a signal.
     pub status: i32,
+}
+
+impl Answer {
+    /// In place of an answer that did not come in time.
+    pub(crate) fn none() -> Self {
+        let stderr = format!("no answer in {} s\n", PATIENCE.as_secs());
+        Self { stdout: Vec::new(), stderr: stderr.into_bytes(), status: -1 }
+    }
 }
 
 const MODULES: &str = include_str!("modules.tcl");
@@ -44,10 +53,21 @@ pub struct Answers {
     /// The number of questions that took a process of their own, because the shared one did not answer them. It should stay
     /// small.
     pub apart: usize,
+    /// Questions that the tool did not answer in time. Shape: sorted; their answers have the status -1.
+    pub silent: Vec<usize>,
 }
 
-/// A callback that gets the number of questions answered so far.
-pub type AnswerProgress<'a> = &'a mut (dyn FnMut(usize) + Send);
+/// The progress of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The number of questions answered so far.
+    pub count: usize,
+    /// A question over which the tool has been silent for some seconds, counted from 0. It may hang.
+    pub slow: Option<usize>,
+}
+
+/// A callback that gets the progress.
+pub type AnswerProgress<'a> = &'a mut (dyn FnMut(Answered) + Send);
 
 /// Asks each question as `user`.
 ///
@@ -59,22 +79,29 @@ pub fn ask(
     questions: &[Question],
     progress: AnswerProgress<'_>,
 ) -> Result<Answers, ModulesError> {
-    let mut answers = Vec::new();
-    let mut apart = 0;
-    while answers.len() < questions.len() {
-        let rest = &questions[answers.len()..];
+    let mut all = Answers::default();
+    while all.answers.len() < questions.len() {
+        let done = all.answers.len();
+        let rest = &questions[done..];
+        let mut was_silent = false;
         if rest.len() >= FEW {
-            let done = answers.len();
-            answers.extend(together(tool, environment, user, rest, &mut |count| progress(done + count))?);
+            let answered = &mut |count, slow: Option<usize>| {
+                progress(Answered { count: done + count, slow: slow.map(|number| done + number) });
+            };
+            let (answers, is_silent) = together(tool, environment, user, rest, answered)?;
+            was_silent = is_silent && answers.len() < rest.len();
+            all.answers.extend(answers);
         }
         // Each round answers at least one question, so the loop ends.
-        if let Some(question) = questions.get(answers.len()) {
-            answers.push(ask_apart(tool, environment, user, question)?);
-            apart += 1;
-            progress(answers.len());
-        }
+        let number = all.answers.len();
+        let Some(question) = questions.get(number) else { continue };
+        let answer = if was_silent { Answer::none() } else { ask_apart(tool, environment, user, question)? };
+        all.apart += usize::from(!was_silent);
+        all.silent.extend((answer == Answer::none()).then_some(number));
+        all.answers.push(answer);
+        progress(Answered { count: number + 1, slow: None });
     }
-    Ok(Answers { answers, apart })
+    Ok(all)
 }
 
 /// Asks one question in a process of its own, as a user's shell does.
@@ -87,17 +114,30 @@ pub fn ask_apart(
     question: &[OsString],
 ) -> Result<Answer, ModulesError> {
     let mut command = tool.command(environment);
-    command.args(question);
-    run(command, user, PATIENCE).map_err(not_run(tool, user))
+    let (assignments, words) = split_assignments(question);
+    command.args(words).envs(assignments);
+    run_over(command, user, &environment.over, PATIENCE).map_err(not_run(tool, user))
 }
 
 /// Runs a command to its end as `user`, without input. After `patience` without output it is killed.
 ///
 /// **Errors**: the command cannot be started.
 pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
+    run_over(command, user, &[], patience)
+}
+
+fn run_over(
+    command: Command,
+    user: &User,
+    over: &[(PathBuf, PathBuf)],
+    patience: Duration,
+) -> io::Result<Answer> {
     let terminal = user.terminal();
-    let said = user.act(move || converse(command, terminal, &[], patience, &mut |_| {}))?;
-    Ok(Answer { stdout: said.stdout, stderr: said.stderr, status: said.status })
+    let said = user.act_over(over, move || converse(command, terminal, &[], patience, &mut |_| {}))?;
+    Ok(match said.was_silent {
+        true => Answer::none(),
+        false => Answer { stdout: said.stdout, stderr: said.stderr, status: said.status },
+    })
 }
 
 fn not_run(tool: &Tool, user: &User) -> impl FnOnce(io::Error) -> ModulesError {
@@ -105,14 +145,14 @@ fn not_run(tool: &Tool, user: &User) -> impl FnOnce(io::Error) -> ModulesError {
     move |source| ModulesError::Run { tool, user, source }
 }
 
-/// Asks in one process; returns the first answers, up to the first that is incomplete.
+/// Asks in one process; returns the first answers, up to the first that is incomplete, and whether the process fell silent.
 fn together(
     tool: &Tool,
     environment: &Environment,
     user: &User,
     questions: &[Question],
-    progress: AnswerProgress<'_>,
-) -> Result<Vec<Answer>, ModulesError> {
+    progress: &mut (dyn FnMut(usize, Option<usize>) + Send),
+) -> Result<(Vec<Answer>, bool), ModulesError> {
     let mut command = Command::new(&tool.interpreter);
     command.env_clear().envs(tool.variables(environment));
     let mut input = String::new();
@@ -124,19 +164,25 @@ fn together(
         }
     }
     input.push_str(&(hexadecimal(tool.script.as_os_str()) + "\n"));
+    let shell = [OsString::from("bash")];
     for question in questions {
-        let words = std::iter::once(OsStr::new("bash")).chain(question.iter().map(OsString::as_os_str));
+        let count = split_assignments(question).0.len();
+        let (assignments, words) = question.split_at(count);
+        let words = assignments.iter().chain(&shell).chain(words).map(OsString::as_os_str);
         input.push_str(&(words.map(hexadecimal).collect::<Vec<_>>().join(" ") + "\n"));
     }
     let mut count = 0;
     let mut watch = |said: &[u8]| {
         count += said.iter().filter(|byte| **byte == MARK[0]).count();
-        progress(count.min(questions.len()));
+        let count = count.min(questions.len());
+        progress(count, (said.is_empty() && count < questions.len()).then_some(count));
     };
     let said = user
-        .act(|| converse(command, user.terminal(), input.as_bytes(), PATIENCE, &mut watch))
+        .act_over(&environment.over, || {
+            converse(command, user.terminal(), input.as_bytes(), PATIENCE, &mut watch)
+        })
         .map_err(not_run(tool, user))?;
-    Ok(answers(&said))
+    Ok((answers(&said), said.was_silent))
 }
 
 fn hexadecimal(word: &OsStr) -> String {
@@ -183,8 +229,11 @@ mod tests {
 
     #[test]
     fn answers_end_at_their_marks() {
-        let said =
-            |stdout: &str, stderr: &str| Said { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
+        let said = |stdout: &str, stderr: &str| Said {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            ..Said::default()
+        };
         let whole =
             answers(&said("a\n\u{1}quell 0 0\n\u{1}quell 1 1\n", "\u{1}quell 0 0\nb\u{1}quell 1 1\n"));
         let answer = |stdout: &str, stderr: &str, status| Answer {

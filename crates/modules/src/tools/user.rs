@@ -1,9 +1,12 @@
 //! Acting as another user: one thread changes its credentials, and the processes that it starts inherit them.
 
 use super::conversation::Terminal;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Gid, Uid};
 use rustix::thread;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// A user that asks a module tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,15 +55,52 @@ impl User {
     ///
     /// **Panics**: when `work` does.
     pub fn act<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        let Some(credentials) = &self.credentials else { return work() };
-        std::thread::scope(|scope| {
-            let acting = scope.spawn(|| {
-                credentials.take_on()?;
-                work()
-            });
-            acting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.act_over(&[], work)
+    }
+
+    /// Like [`User::act`], and for that thread each directory of `over` has another name: first the name, then the directory.
+    ///
+    /// **Errors**: those of [`User::act`]; EPERM where [`can_show_over`] says no.
+    pub(super) fn act_over<T: Send>(
+        &self,
+        over: &[(PathBuf, PathBuf)],
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        if over.is_empty() && self.credentials.is_none() {
+            return work();
+        }
+        in_thread(|| {
+            if !over.is_empty() {
+                show_over(over)?;
+            }
+            self.credentials.iter().try_for_each(Credentials::take_on)?;
+            work()
         })
     }
+}
+
+fn in_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let acting = scope.spawn(work);
+        acting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Gives this thread, and the processes that it starts, a mount namespace of their own, in which directories have other names.
+fn show_over(over: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS)?;
+    let no = None::<&Path>;
+    // What the site mounts meanwhile still arrives here; what is mounted here reaches no other process.
+    mount(no, "/", no, MsFlags::MS_REC | MsFlags::MS_SLAVE, no)?;
+    for (name, directory) in over {
+        mount(Some(directory), name, no, MsFlags::MS_BIND | MsFlags::MS_REC, no)?;
+    }
+    Ok(())
+}
+
+/// Tells whether this process may give directories other names for the tools that it starts. Root may, outside of most containers.
+pub(crate) fn can_show_over() -> bool {
+    rustix::process::geteuid().is_root() && in_thread(|| show_over(&[])).is_ok()
 }
 
 impl Credentials {

@@ -2,18 +2,22 @@
 
 use super::normal::Naming;
 use super::questions::{self, Names};
+use super::states::{Asked, State, Walk};
 use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
 use crate::cookie::Cookie;
+use crate::place::{self, Aside};
 use crate::scan::{self, Role, ScanOptions, Tree};
-use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
-use crate::trust::{Hands, Inquiry, is_root};
+use crate::tools::{self, Answer, Answers, Environment, Question, Tool, ToolKind, User};
+use crate::trust::{Hands, Inquiry, Whose, is_root};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The judge that asks the site's own tools.
 #[derive(Clone, Debug)]
@@ -32,12 +36,14 @@ pub struct Tools {
 }
 
 /// The progress of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyProgress {
     /// Questions answered.
     pub answered: usize,
     /// Questions in all, as far as is known yet.
     pub asked: usize,
+    /// A question over which the tool has been silent for some seconds.
+    pub slow: Option<String>,
 }
 
 /// The result of a comparison.
@@ -53,6 +59,8 @@ pub struct Comparison {
     pub questions: usize,
     /// Answers that took a process of their own.
     pub apart: usize,
+    /// Questions that were skipped, because the tool did not answer in time: a modulefile hangs.
+    pub silent: Vec<String>,
 }
 
 impl Judge for Tools {
@@ -74,16 +82,13 @@ const ASKED_AGAIN: usize = 4;
 struct Piece<'a> {
     tool: &'a Tool,
     user: &'a User,
-    questions: Vec<Question>,
+    questions: Vec<Asked>,
     /// The answers of the side that was asked first. No other output is kept.
     first: Mutex<Option<Vec<String>>>,
 }
 
 /// Two answers that differ.
-type Doubt<'a> = (&'a Tool, &'a User, Question, [String; 2]);
-
-/// Sees each answer of a piece, on whatever thread it arrives.
-type Hearer<'a> = &'a (dyn Fn(&Piece<'_>, &Question, &Answer) + Sync);
+type Doubt<'a> = (&'a Tool, &'a User, Asked, [String; 2]);
 
 impl Tools {
     /// Compares the answers of the tools about both sides. `progress` is called from several threads.
@@ -95,46 +100,73 @@ impl Tools {
         new: &Side,
         progress: &(dyn Fn(VerifyProgress) + Sync),
     ) -> Result<Comparison, ModulesError> {
+        self.compare_about(old, new, None, progress)
+    }
+
+    /// Like [`Tools::compare`], for sides that are known to differ only about these names at the root of a modulepath: one listing
+    /// of everything, listings of these names, the names, and what their modulefiles lead to.
+    ///
+    /// **Errors**: those of [`Tools::compare`].
+    pub fn compare_about(
+        &self,
+        old: &Side,
+        new: &Side,
+        about: Option<&BTreeSet<Vec<u8>>>,
+        progress: &(dyn Fn(VerifyProgress) + Sync),
+    ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_name(path))?;
         let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
-            side.modulepaths.iter().map(|path| Scanned::of(path)).collect()
+            side.places().iter().map(|path| Scanned::of(path)).collect()
         };
         let scanned = [scanned(old)?, scanned(new)?];
         let trees: Vec<&Tree> = scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
         let (users, unasked) = self.users(&trees, sides);
         users.iter().try_for_each(|user| users::refuse_unreachable(user, sides))?;
-        let pairs: Vec<(&Tool, &User)> =
-            self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
+        let collections = Collections::new()?;
+        let naming = Naming::new(sides, &collections.directories);
+        let walk = || Mutex::new(Walk::new(&old.modulepaths, &naming));
+        let pairs = self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user)));
         let asking = Asking {
+            walks: pairs.map(|pair| (pair, walk())).collect(),
             environments: sides.map(|side| self.environment(side)),
-            naming: Naming::new(sides),
+            naming: &naming,
             jobs: self.jobs.get(),
             count: Count::new(progress),
         };
-        let names: BTreeMap<(&Tool, &User), Mutex<Names>> =
-            pairs.iter().map(|&pair| (pair, Mutex::default())).collect();
-        let listings =
-            pairs.iter().flat_map(|&(tool, user)| pieces(tool, user, questions::listings(tool.kind)));
-        let listings: Vec<Piece<'_>> = listings.collect();
-        let mut doubts = asking.ask(&listings, &|piece, question, answer| {
-            if let Some(names) = names.get(&(piece.tool, piece.user)) {
-                locked(names).add_listing(piece.tool.kind, question, answer);
+        let mut talk = Talk { asking: &asking, doubts: Vec::new(), questions: 0 };
+        let fresh = |questions: Vec<Question>| questions.into_iter().map(Asked::fresh).collect();
+        talk.ask(&mut |tool, _, _| Ok(fresh(questions::listings(tool.kind, about))))?;
+        talk.ask(&mut |tool, _, walk| {
+            if about.is_none() {
+                refuse_silence(tool, &walk.names, &scanned[0])?;
             }
+            trees.iter().for_each(|tree| walk.names.add_tree(tree));
+            Ok(fresh(walk.names.questions(tool.kind, about)))
         })?;
-        let mut second = Vec::new();
-        for ((tool, user), names) in names {
-            let mut names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
-            refuse_silence(tool, &names, &scanned[0])?;
-            trees.iter().for_each(|tree| names.add_tree(tree));
-            second.extend(pieces(tool, user, names.questions(tool.kind)));
+        talk.ask(&mut |_, _, walk| Ok(walk.primed()))?;
+        let mut opened = Opened { is_open: !is_root() || !self.users.is_empty(), whose: BTreeMap::new() };
+        while let Some(states) = asking.new_states(&mut opened)? {
+            let of = |tool, user| states.get(&(tool, user)).into_iter().flatten();
+            talk.ask(&mut |tool, user, _| {
+                Ok(of(tool, user).flat_map(|state| Walk::listings(tool.kind, state)).collect())
+            })?;
+            talk.ask(&mut |tool, user, walk| {
+                let mut collection = |state: &State, name: Option<&[u8]>| match tool.kind {
+                    ToolKind::Modules => collections.make(state, name).map(Some),
+                    ToolKind::Lmod => Ok(None),
+                };
+                let asked = of(tool, user).map(|state| walk.questions(state, &mut collection));
+                Ok(asked.collect::<Result<Vec<_>, _>>()?.concat())
+            })?;
         }
-        doubts.append(&mut asking.ask(&second, &|_, _, _| {})?);
-        doubts.sort();
-        let questions = listings.iter().chain(&second).map(|piece| piece.questions.len()).sum();
+        let Talk { mut doubts, questions, .. } = talk;
+        doubts.sort_by_cached_key(|(tool, user, asked, _)| (*tool, *user, asked.shown()));
         let differences = asking.judge(doubts)?;
         let users = users.iter().map(|user| user.name.clone()).collect();
-        Ok(Comparison { differences, users, unasked, questions, apart: asking.count.apart.into_inner() })
+        let Count { apart, silent, .. } = asking.count;
+        let silent = silent.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
+        Ok(Comparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
     }
 
     fn environment(&self, side: &Side) -> Environment {
@@ -142,6 +174,7 @@ impl Tools {
         Environment {
             modulepaths: side.modulepaths.clone(),
             variables: self.variables.iter().cloned().chain(own).collect(),
+            over: side.over.clone(),
         }
     }
 
@@ -168,6 +201,7 @@ impl Tools {
         trees.iter().for_each(|tree| inquiry.tree(tree));
         // A modulepath that could not be listed has no tree.
         sides.iter().flat_map(|side| &side.modulepaths).for_each(|path| inquiry.path(path));
+        sides.iter().flat_map(|side| &side.over).for_each(|(_, tree)| inquiry.path(tree));
         self.tools.iter().for_each(|tool| inquiry.tool(tool));
         inquiry.variables(self.variables.iter().map(|(_, value)| value));
         let own = sides.iter().flat_map(|side| &side.variables).map(|(_, value)| value.into());
@@ -179,16 +213,58 @@ impl Tools {
 /// The means to ask both sides and compare their answers.
 struct Asking<'a> {
     environments: [Environment; 2],
-    naming: Naming,
+    naming: &'a Naming,
+    /// What each user was told by each tool.
+    walks: BTreeMap<(&'a Tool, &'a User), Mutex<Walk>>,
     jobs: usize,
     count: Count<'a>,
 }
 
-impl Asking<'_> {
+/// The states of each tool and user.
+type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<State>>>;
+
+/// What a tool is asked next as a user.
+type Round<'t, 'a> = &'t mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>;
+
+/// Rounds of questions.
+struct Talk<'t, 'a> {
+    asking: &'t Asking<'a>,
+    doubts: Vec<Doubt<'a>>,
+    questions: usize,
+}
+
+impl<'a> Talk<'_, 'a> {
+    /// Asks every tool as every user what `of` says.
+    fn ask(&mut self, of: Round<'_, 'a>) -> Result<(), ModulesError> {
+        let asking = self.asking;
+        let mut all = Vec::new();
+        for (&(tool, user), walk) in &asking.walks {
+            all.extend(pieces(tool, user, of(tool, user, &mut locked(walk))?));
+        }
+        self.questions += all.iter().map(|piece| piece.questions.len()).sum::<usize>();
+        self.doubts.extend(asking.ask(&all)?);
+        Ok(())
+    }
+}
+
+impl<'a> Asking<'a> {
+    /// States that the last round found, of users who may look at them; `None` if there is none.
+    fn new_states(&self, opened: &mut Opened) -> Result<Option<States<'a>>, ModulesError> {
+        let mut states = States::new();
+        for (&(tool, user), walk) in &self.walks {
+            for state in locked(walk).new_states(self.naming) {
+                if opened.may_ask(user, &state.directories)? {
+                    states.entry((tool, user)).or_default().push(state);
+                }
+            }
+        }
+        Ok((!states.is_empty()).then_some(states))
+    }
+
     /// Asks both sides about every piece, several at a time, and compares each piece as soon as both have answered.
     ///
     /// Shape: the answers that differ, by piece and question.
-    fn ask<'a>(&self, pieces: &[Piece<'a>], hearer: Hearer<'_>) -> Result<Vec<Doubt<'a>>, ModulesError> {
+    fn ask(&self, pieces: &[Piece<'a>]) -> Result<Vec<Doubt<'a>>, ModulesError> {
         let questions: usize = pieces.iter().map(|piece| 2 * piece.questions.len()).sum();
         self.count.asked.fetch_add(questions, Ordering::Relaxed);
         let results = Mutex::new(Vec::new());
@@ -198,7 +274,7 @@ impl Asking<'_> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(piece) = pieces.get(number / 2) else { return };
-                let doubts = self.ask_side(piece, number % 2, hearer);
+                let doubts = self.ask_side(piece, number % 2);
                 locked(&results).push((number / 2, doubts));
             }
         };
@@ -215,18 +291,15 @@ impl Asking<'_> {
     }
 
     /// Asks one side, and compares it with the other if that has answered.
-    fn ask_side<'a>(
-        &self,
-        piece: &Piece<'a>,
-        side: usize,
-        hearer: Hearer<'_>,
-    ) -> Result<Vec<Doubt<'a>>, ModulesError> {
+    fn ask_side(&self, piece: &Piece<'a>, side: usize) -> Result<Vec<Doubt<'a>>, ModulesError> {
         let Piece { tool, user, questions, first } = piece;
-        let answers = self.count.ask(piece, &self.environments[side])?;
-        let normal = |(question, answer): (&Question, &Answer)| {
-            hearer(piece, question, answer);
-            self.naming.normal(tool.kind, question, answer)
-        };
+        let answers = self.count.ask(piece, side, &self.environments[side])?;
+        if let Some(walk) = self.walks.get(&(*tool, *user)) {
+            let mut walk = locked(walk);
+            let pairs = questions.iter().zip(&answers);
+            pairs.for_each(|(asked, answer)| walk.hear(tool.kind, side, asked, answer, self.naming));
+        }
+        let normal = |(asked, answer): (&Asked, &Answer)| self.naming.normal(tool.kind, &asked.words, answer);
         let own: Vec<String> = questions.iter().zip(&answers).map(normal).collect();
         let mut first = locked(first);
         let Some(other) = first.take() else {
@@ -247,11 +320,15 @@ impl Asking<'_> {
     fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
         let (mut reworded, mut real) = (0, 0);
-        for (tool, user, question, lacking) in doubts {
+        let silent = locked(&self.count.silent).clone();
+        for (tool, user, asked, lacking) in doubts {
+            if silent.contains(&asked.shown()) {
+                continue;
+            }
             let difference = |[old, new]: [String; 2]| Difference {
                 tool: tool.to_string(),
                 user: user.name.clone(),
-                question: questions::shown(&question),
+                question: asked.shown(),
                 old,
                 new,
             };
@@ -260,8 +337,8 @@ impl Asking<'_> {
             let known = if found.is_rewording() { reworded } else { real };
             if known < ASKED_AGAIN {
                 let [old, new] = [0, 1].map(|side| {
-                    let answer = tools::ask_apart(tool, &self.environments[side], user, &question)?;
-                    Ok::<_, ModulesError>(self.naming.normal(tool.kind, &question, &answer))
+                    let answer = tools::ask_apart(tool, &self.environments[side], user, &asked.on(side))?;
+                    Ok::<_, ModulesError>(self.naming.normal(tool.kind, &asked.words, &answer))
                 });
                 let (old, new) = (old?, new?);
                 if old == new {
@@ -284,6 +361,64 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// For each of two texts the lines that the other lacks.
 fn lacking_of(old: &str, new: &str) -> [String; 2] {
     [missing(old, new), missing(new, old)]
+}
+
+/// Saved collections of each side, for Environment Modules.
+struct Collections {
+    _aside: Aside,
+    directories: [PathBuf; 2],
+    made: Cell<usize>,
+}
+
+impl Collections {
+    fn new() -> Result<Self, ModulesError> {
+        let temporary = std::env::temp_dir();
+        let make = || -> std::io::Result<Self> {
+            let aside = Aside::new("quell-verify-", &temporary)?;
+            let directories = ["old", "new"].map(|side| aside.path().join(side));
+            directories.iter().try_for_each(|path| place::make_open_directory(path))?;
+            std::fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o755))?;
+            Ok(Self { _aside: aside, directories, made: Cell::new(0) })
+        };
+        make().map_err(ModulesError::write(&temporary))
+    }
+
+    /// The files of a collection, one a side.
+    fn make(&self, state: &State, name: Option<&[u8]>) -> Result<[OsString; 2], ModulesError> {
+        self.made.set(self.made.get() + 1);
+        let paths = [0, 1].map(|side| self.directories[side].join(self.made.get().to_string()));
+        for (side, path) in paths.iter().enumerate() {
+            let written = std::fs::write(path, state.collection(side, name));
+            let is_open =
+                written.and_then(|()| std::fs::set_permissions(path, PermissionsExt::from_mode(place::OPEN)));
+            is_open.map_err(ModulesError::write(path))?;
+        }
+        Ok(paths.map(PathBuf::into_os_string))
+    }
+}
+
+/// Modulepaths that modulefiles add. A user asks about one only if its authors could not misuse that user's rights.
+struct Opened {
+    /// Every user may ask: users that the caller named, or the one of this process.
+    is_open: bool,
+    whose: BTreeMap<PathBuf, Whose>,
+}
+
+impl Opened {
+    fn may_ask(&mut self, user: &User, directories: &[PathBuf]) -> Result<bool, ModulesError> {
+        for directory in directories {
+            if !self.whose.contains_key(directory) {
+                let mut inquiry = Inquiry::new();
+                inquiry.path(directory);
+                if let Some(scanned) = Scanned::of(directory)? {
+                    inquiry.tree(&scanned.tree);
+                }
+                self.whose.insert(directory.clone(), inquiry.hands().whose());
+            }
+        }
+        let is_safe = |path: &PathBuf| self.whose.get(path).is_some_and(|whose| users::may_ask(*whose, user));
+        Ok(self.is_open || directories.iter().all(is_safe))
+    }
 }
 
 /// A modulepath, and the names in it that every tool must list.
@@ -340,9 +475,9 @@ fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result
 }
 
 /// Splits questions into pieces, each for one process.
-fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Piece<'a>> {
+fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Asked>) -> Vec<Piece<'a>> {
     let piece =
-        |questions: &[Question]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
+        |questions: &[Asked]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
     questions.chunks(QUESTIONS_A_PROCESS).map(piece).collect()
 }
 
@@ -367,26 +502,51 @@ struct Count<'a> {
     answered: AtomicUsize,
     asked: AtomicUsize,
     apart: AtomicUsize,
+    /// Questions without an answer in time. No other user or side asks them again.
+    silent: Mutex<BTreeSet<String>>,
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
 }
 
 impl<'a> Count<'a> {
     fn new(progress: &'a (dyn Fn(VerifyProgress) + Sync)) -> Self {
         let zero = || AtomicUsize::new(0);
-        Self { answered: zero(), asked: zero(), apart: zero(), progress }
+        Self { answered: zero(), asked: zero(), apart: zero(), silent: Mutex::default(), progress }
     }
 
-    fn ask(&self, piece: &Piece<'_>, environment: &Environment) -> Result<Vec<Answer>, ModulesError> {
+    fn ask(
+        &self,
+        piece: &Piece<'_>,
+        side: usize,
+        environment: &Environment,
+    ) -> Result<Vec<Answer>, ModulesError> {
+        let asked = &piece.questions;
+        let is_silent: Vec<bool> = {
+            let silent = locked(&self.silent);
+            asked.iter().map(|asked| silent.contains(&asked.shown())).collect()
+        };
+        let left =
+            || asked.iter().zip(&is_silent).filter(|(_, is_silent)| !**is_silent).map(|(asked, _)| asked);
+        let questions: Vec<Question> = left().map(|asked| asked.on(side)).collect();
+        let skipped = asked.len() - questions.len();
+        self.answered.fetch_add(skipped, Ordering::Relaxed);
         let mut before = 0;
-        let Answers { answers, apart } =
-            tools::ask(piece.tool, environment, piece.user, &piece.questions, &mut |answered| {
-                let more = answered.saturating_sub(before);
-                before = before.max(answered);
+        let Answers { answers, apart, silent } =
+            tools::ask(piece.tool, environment, piece.user, &questions, &mut |now| {
+                let more = now.count.saturating_sub(before);
+                before = before.max(now.count);
                 let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
-                (self.progress)(VerifyProgress { answered, asked: self.asked.load(Ordering::Relaxed) });
+                let slow = now.slow.and_then(|number| left().nth(number)).map(Asked::shown);
+                let asked = self.asked.load(Ordering::Relaxed);
+                (self.progress)(VerifyProgress { answered, asked, slow });
             })?;
         self.apart.fetch_add(apart, Ordering::Relaxed);
-        Ok(answers)
+        let names = left().enumerate().filter(|(number, _)| silent.contains(number));
+        locked(&self.silent).extend(names.map(|(_, asked)| asked.shown()));
+        let mut answers = answers.into_iter();
+        Ok(is_silent
+            .into_iter()
+            .map(|is_silent| if is_silent { Answer::none() } else { answers.next().unwrap_or_default() })
+            .collect())
     }
 }
 

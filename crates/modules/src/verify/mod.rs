@@ -7,10 +7,12 @@ mod judge;
 mod normal;
 mod questions;
 mod rewording;
+mod states;
 mod users;
 
 pub use judge::{Comparison, Tools, VerifyProgress};
 pub(crate) use questions::{shown, without_target};
+pub(crate) use states::AFTER;
 pub use users::{Unasked, members};
 
 use crate::ModulesError;
@@ -26,6 +28,21 @@ pub struct Side {
     pub variables: Vec<(String, String)>,
     /// A directory that stands for `/`: the modulepaths lie below it as those of the other side lie below `/`.
     pub root: Option<PathBuf>,
+    /// Trees that the tools see under the names of others: first the name, then the tree. Root can ask so, and a new tree then has
+    /// the name that it will have.
+    pub over: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Side {
+    /// The places of the modulepaths for this process. Shape: as `modulepaths`.
+    fn places(&self) -> Vec<PathBuf> {
+        let place = |path: &PathBuf| {
+            let real = path.canonicalize().ok();
+            let over = self.over.iter().find(|(name, _)| Some(name) == real.as_ref());
+            over.map_or_else(|| path.clone(), |(_, tree)| tree.clone())
+        };
+        self.modulepaths.iter().map(place).collect()
+    }
 }
 
 /// An answer that changed.

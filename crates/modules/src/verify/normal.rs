@@ -8,6 +8,10 @@ use crate::tools::{Answer, ToolKind};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Commands whose output has rules around paths.
+const LISTINGS: [&str; 4] = ["avail", "list", "spider", "whatis"];
 
 /// The names that replace the paths of both sides.
 #[derive(Debug)]
@@ -20,7 +24,7 @@ pub(super) struct Naming {
 
 impl Naming {
     /// Names the paths of both sides in both answers: a tree may lead to files of the other, as virtual modules do.
-    pub(super) fn new(sides: [&Side; 2]) -> Self {
+    pub(super) fn new(sides: [&Side; 2], collections: &[PathBuf; 2]) -> Self {
         let named = |side: &Side| {
             let paths = side.modulepaths.iter().enumerate();
             let named = paths.map(|(number, path)| {
@@ -31,7 +35,9 @@ impl Naming {
         let root =
             |side: &Side| side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()));
         let roots = sides.into_iter().filter_map(root).collect();
-        let mut paths = [named(sides[0]), named(sides[1]), roots].concat();
+        let saved = |path: &PathBuf| (path.as_os_str().as_bytes().to_vec(), b"<collections>".to_vec());
+        let saved = collections.iter().map(saved).collect();
+        let mut paths = [named(sides[0]), named(sides[1]), roots, saved].concat();
         paths.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         Self { paths, is_below: sides.iter().any(|side| side.root.is_some()) }
     }
@@ -39,7 +45,7 @@ impl Naming {
     /// The normal form of an answer.
     pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &Answer) -> String {
         let is_json = question.iter().any(|word| word == "-j");
-        let is_listing = question.iter().any(|word| word == "avail" || word == "spider");
+        let is_listing = question.iter().any(|word| LISTINGS.iter().any(|command| word == command));
         let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
         let errors = match serde_json::from_str::<Value>(&errors) {
             Ok(value) if is_json => sorted(value),
@@ -56,7 +62,8 @@ impl Naming {
         format!("{}{errors}status {}\n", String::from_utf8_lossy(&output), answer.status)
     }
 
-    fn rename(&self, text: &[u8]) -> Vec<u8> {
+    /// A text with the names that both sides share.
+    pub(super) fn rename(&self, text: &[u8]) -> Vec<u8> {
         let mut renamed = Vec::with_capacity(text.len());
         let mut rest = text;
         while let Some(&first) = rest.first() {
@@ -125,13 +132,15 @@ fn sorted(value: Value) -> String {
     text
 }
 
-/// A listing with rules of one length around each modulepath.
+/// A listing with rules of one length around each modulepath. A rule is one dash where a path fills the line. Source:
+/// `displaySeparatorLine` of modulecmd.tcl.
 fn listing(text: &str) -> String {
-    let line = |line: &str| match line.strip_prefix("--").filter(|rest| rest.ends_with("--")) {
-        Some(rest) => format!("-- {} --\n", rest.trim_matches(['-', ' '])),
-        None => format!("{line}\n"),
+    let title = |line: &str| {
+        let rest = line.trim_start_matches('-').strip_prefix(' ')?;
+        let title = rest.trim_end_matches('-').strip_suffix(' ')?;
+        (line.starts_with('-') && line.ends_with('-')).then(|| format!("-- {title} --\n"))
     };
-    text.lines().map(line).collect()
+    text.lines().map(|line| title(line).unwrap_or_else(|| format!("{line}\n"))).collect()
 }
 
 /// The sorted words of a listing. The length of a path decides the number of columns and whether a rule stands beside it.
@@ -198,8 +207,10 @@ mod tests {
             modulepaths: paths.iter().map(Into::into).collect(),
             variables: Vec::new(),
             root: None,
+            over: Vec::new(),
         };
-        Naming::new([&side(&["/m/apps", "/m/libs"]), &side(&["/m/apps-virt", "/new/libs"])])
+        let collections = ["/old/c", "/new/c"].map(Into::into);
+        Naming::new([&side(&["/m/apps", "/m/libs"]), &side(&["/m/apps-virt", "/new/libs"])], &collections)
     }
 
     fn normal(kind: ToolKind, words: &str, stdout: &str, stderr: &str) -> String {
@@ -233,8 +244,14 @@ mod tests {
 
     #[test]
     fn rules_around_a_path_have_no_length() {
-        let of = |text: &str| normal(ToolKind::Modules, "avail", "", text);
-        assert_eq!(of("------ /m/apps -----\na/1\n"), of("--- /m/apps-virt ---\na/1\n"));
+        for command in LISTINGS {
+            let of = |text: &str| normal(ToolKind::Modules, command, "", text);
+            let expected = of("------ /m/apps -----\na/1\n");
+            assert_eq!(of("--- /m/apps-virt ---\na/1\n"), expected);
+            assert_eq!(of("- /m/apps-virt --\na/1\n"), expected);
+            assert_eq!(of("- /m/apps-virt -\na/1\n"), expected);
+            assert_ne!(of("- a/1\n"), of("a/1\n"));
+        }
     }
 
     #[test]

@@ -38,13 +38,23 @@ const LMOD: &[&str] = &[
     "spider",
 ];
 
-/// The listings of a tool.
-pub(super) fn listings(kind: ToolKind) -> Vec<Question> {
-    let questions = match kind {
-        ToolKind::Modules => MODULES,
-        ToolKind::Lmod => LMOD,
+/// Listings of one name, behind which the name follows.
+const MODULES_ABOUT: &[&str] = &["avail", "avail -j", "avail --all -j", "avail -j --indepth", "whatis"];
+const LMOD_ABOUT: &[&str] = &["-t avail", "--show_hidden -t avail"];
+
+/// The listings of a tool: of everything, or a terse one of everything and others of these names.
+pub(super) fn listings(kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec<Question> {
+    let question = |words: &str| -> Question { words.split(' ').map(OsString::from).collect() };
+    let (all, terse, named) = match kind {
+        ToolKind::Modules => (MODULES, "avail -t", MODULES_ABOUT),
+        ToolKind::Lmod => (LMOD, "-t avail", LMOD_ABOUT),
     };
-    questions.iter().map(|words| words.split(' ').map(OsString::from).collect()).collect()
+    let Some(about) = about else { return all.iter().map(|words| question(words)).collect() };
+    let of = |name: &Vec<u8>| {
+        let name = OsString::from_vec(name.clone());
+        named.iter().map(move |words| question(words).into_iter().chain([name.clone()]).collect())
+    };
+    std::iter::once(question(terse)).chain(about.iter().flat_map(of)).collect()
 }
 
 /// Names to ask for.
@@ -78,57 +88,25 @@ impl Names {
         names.iter().any(|name| self.modules.contains(name))
     }
 
-    /// Adds the names in a listing.
-    pub(super) fn add_listing(&mut self, kind: ToolKind, question: &[OsString], answer: &Answer) {
-        match kind {
-            ToolKind::Modules if question.iter().any(|word| word == "-j") => self.add_json(&answer.stderr),
-            ToolKind::Lmod if question.iter().any(|word| word == "-t") => self.add_terse(&answer.stderr),
-            _ => {}
-        }
-    }
-
-    fn add_json(&mut self, text: &[u8]) {
-        // An unreadable listing is still compared as text; only its names are not asked for.
-        let Ok(Value::Object(modulepaths)) = serde_json::from_slice(text) else { return };
-        for modules in modulepaths.values().filter_map(Value::as_object) {
-            for (name, facts) in modules {
-                self.add(name.as_bytes());
-                let group = name.rsplit_once('/').map_or(name.as_str(), |(group, _)| group);
-                let symbols = facts.get("symbols").and_then(Value::as_array);
-                for symbol in symbols.into_iter().flatten().filter_map(Value::as_str) {
-                    self.add(format!("{group}/{symbol}").as_bytes());
-                }
-            }
-        }
-    }
-
-    fn add_terse(&mut self, text: &[u8]) {
-        for line in text.split(|&byte| byte == b'\n') {
-            let is_name =
-                !line.is_empty() && !line.contains(&b' ') && !line.ends_with(b":") && line[0] != b'/';
-            if is_name {
-                let name = without_target(line);
-                self.add(name.strip_suffix(b"/").unwrap_or(name));
-            }
-        }
-    }
-
-    fn add(&mut self, name: &[u8]) {
+    pub(super) fn add(&mut self, name: &[u8]) {
         self.modules.insert(name.to_vec());
         if let Some(at) = name.iter().rposition(|&byte| byte == b'/') {
             self.groups.insert(name[..at].to_vec());
         }
     }
 
-    /// All questions about these names.
-    pub(super) fn questions(&self, kind: ToolKind) -> Vec<Question> {
+    /// All questions about these names, or about those of them whose first component is one of `about`.
+    pub(super) fn questions(&self, kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec<Question> {
+        let top = |name: &[u8]| name.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let is_wanted = |name: &&Vec<u8>| about.is_none_or(|about| about.contains(&top(name)));
         let mut asked: BTreeMap<Vec<u8>, Load> = BTreeMap::new();
-        for group in &self.groups {
+        for group in self.groups.iter().filter(is_wanted) {
             for form in ["default", "latest"] {
                 asked.insert([group, form.as_bytes()].join(&b'/'), Load::No);
             }
         }
-        asked.extend(self.groups.iter().chain(&self.modules).map(|name| (name.clone(), Load::Yes)));
+        let names = self.groups.iter().chain(&self.modules).filter(is_wanted);
+        asked.extend(names.map(|name| (name.clone(), Load::Yes)));
         let mut questions = Vec::new();
         for (name, load) in asked {
             let question = |words: &[&str]| -> Question {
@@ -147,6 +125,46 @@ impl Names {
         }
         questions
     }
+}
+
+/// The names in a listing, each with its modulepath; empty for an answer to another question.
+pub(super) fn listed(kind: ToolKind, question: &[OsString], answer: &Answer) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let has = |wanted: &str| question.iter().any(|word| word == wanted);
+    match kind {
+        ToolKind::Modules if has("-j") => in_json(&answer.stderr),
+        ToolKind::Lmod if has("-t") && (has("avail") || has("spider")) => in_lines(&answer.stderr),
+        _ => Vec::new(),
+    }
+}
+
+fn in_json(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    // An unreadable listing is still compared as text; only its names are not asked for.
+    let Ok(Value::Object(modulepaths)) = serde_json::from_slice(text) else { return found };
+    for (path, modules) in &modulepaths {
+        for (name, facts) in modules.as_object().into_iter().flatten() {
+            let group = name.rsplit_once('/').map_or(name.as_str(), |(group, _)| group);
+            let symbols = facts.get("symbols").and_then(Value::as_array);
+            let symbols = symbols.into_iter().flatten().filter_map(Value::as_str);
+            let symbols = symbols.map(|symbol| format!("{group}/{symbol}"));
+            let names = std::iter::once(name.clone()).chain(symbols);
+            found.extend(names.map(|name| (path.clone().into_bytes(), name.into_bytes())));
+        }
+    }
+    found
+}
+
+fn in_lines(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut path) = (Vec::new(), Vec::new());
+    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        if let (Some(title), true) = (line.strip_suffix(b":"), line.starts_with(b"/")) {
+            path = title.to_vec();
+        } else if !line.contains(&b' ') && !line.ends_with(b":") && !line.starts_with(b"/") {
+            let name = without_target(line);
+            found.push((path.clone(), name.strip_suffix(b"/").unwrap_or(name).to_vec()));
+        }
+    }
+    found
 }
 
 /// Tells whether to ask for the environment that loading a name makes. It is left out where another name gives the same.
@@ -184,7 +202,8 @@ mod tests {
         let mut names = Names::default();
         let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
         let question: Question = vec!["-t".into(), "avail".into()];
-        names.add_listing(ToolKind::Lmod, &question, &Answer { stderr, ..Answer::default() });
+        let answer = Answer { stderr, ..Answer::default() };
+        listed(ToolKind::Lmod, &question, &answer).iter().for_each(|(_, name)| names.add(name));
         let of = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>();
         assert_eq!(names.modules, of(&["libb", "libb/1.0", "libb/sym"]));
         assert_eq!(names.groups, of(&["libb"]));

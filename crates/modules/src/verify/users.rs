@@ -32,15 +32,20 @@ pub(super) struct Classes {
 /// groups and lists, and a modulefile runs with the rights of the class that evaluates it.
 pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
     let whose = hands.whose();
-    let may_ask = |user: &User| match whose {
+    let (classes, further_sets) = all(trees);
+    let (asked, mut unasked): (Vec<User>, Vec<User>) =
+        classes.into_iter().partition(|user| may_ask(whose, user));
+    unasked.extend(further_sets);
+    Classes { asked, unasked }
+}
+
+/// Tells whether the authors of a tree could not misuse this user's rights.
+pub(super) fn may_ask(whose: Whose, user: &User) -> bool {
+    match whose {
         Whose::Roots => true,
         Whose::Of(owner) => is_ordinary(user) || user.number() == Some(owner),
         Whose::Many => is_ordinary(user),
-    };
-    let (classes, further_sets) = all(trees);
-    let (asked, mut unasked): (Vec<User>, Vec<User>) = classes.into_iter().partition(may_ask);
-    unasked.extend(further_sets);
-    Classes { asked, unasked }
+    }
 }
 
 /// The name of the user without rights.
@@ -191,7 +196,8 @@ pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), M
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
         Ok(_) => false,
     };
-    let pairs = || sides[0].modulepaths.iter().zip(&sides[1].modulepaths);
+    let places = sides.map(Side::places);
+    let pairs = || places[0].iter().zip(&places[1]);
     let closed = user.act(|| {
         let one_of = |(old, new): (&PathBuf, &PathBuf)| match (is_closed(old), is_closed(new)) {
             (false, true) => Some(new.clone()),

@@ -245,3 +245,19 @@ fn privileged_rule_20_a_denial_by_a_list_holds() {
         assert!(text(&plan).contains("[file readable "), "{}", text(&plan));
     }
 }
+
+#[test]
+fn what_any_tool_reads_is_never_deleted() {
+    let planted = planted(&[
+        ("foo/1.0", "source [file dirname $ModulesCurrentModulefile]/common.tcl"),
+        ("foo/2.0.lua", "!setenv(\"A\", \"1\")\n"),
+        ("foo/.modulerc.lua", "!module_version(\"foo/2.0\", \"new\")\n"),
+        ("foo/common.tcl", "!setenv COMMON 1\n"),
+        ("foo/README", "!read me\n"),
+    ]);
+    let consent = Consent { delete_strays: true, ..Consent::default() };
+    let plan = planned_with(std::slice::from_ref(&planted.tree), Strategy::Eval, consent);
+    let removed = |change: &FileChange| matches!(change, FileChange::Remove { .. });
+    let removed = plan.trees[0].changes.iter().filter(|(_, change)| removed(change));
+    assert_eq!(removed.map(|(path, _)| path.as_slice()).collect::<Vec<_>>(), [b"foo/README"]);
+}

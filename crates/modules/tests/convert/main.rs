@@ -11,7 +11,7 @@ mod eval;
 mod rc;
 mod virtual_modules;
 
-use quell_modules::convert::{Consent, ConversionPlan, Destination, FileChange, Strategy};
+use quell_modules::convert::{self, Consent, ConversionPlan, Destination, FileChange, Strategy};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{ToolKind, User};
 use quell_modules::verify::{Judge, Side};
@@ -191,5 +191,88 @@ fn privileged_where_lmod_is_asked_too_a_tree_that_it_reads_otherwise_is_refused(
             "{default:?}"
         );
         assert!(written.targets.is_empty() && !out.exists());
+    }
+}
+
+/// Two modulepaths: one modulefile of the first adds the second, which is not in MODULEPATH.
+fn hierarchy(hidden: &str) -> Planted {
+    let planted = planted(&[
+        ("hdf5/1.8", "setenv HDF5 1.8"),
+        ("hdf5/1.10", "setenv HDF5 1.10"),
+        ("hdf5/1.14", "setenv HDF5 1.14"),
+        ("hdf5/.modulerc", hidden),
+        ("zlib/1", ""),
+    ]);
+    let added = planted.directory.path().join("added");
+    plant(&added, &[("hdf5/1.12", "setenv HDF5 b1.12"), ("hdf5/1.14", "setenv HDF5 b1.14")]);
+    plant(&planted.tree, &[("env/1", &format!("module use {}", added.display()))]);
+    planted
+}
+
+#[test]
+fn privileged_what_a_name_means_after_a_load_stays() {
+    let Some(tools) = modules() else { return };
+    let planted = hierarchy("module-hide hdf5/1.14");
+    for tool in tools {
+        let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
+        let out = planted.directory.path().join("out");
+        let judged = converted(&plan, &out, &mut judge(std::slice::from_ref(&tool), &[others()]));
+        let questions: BTreeSet<&str> =
+            judged.differences.iter().map(|difference| difference.question.as_str()).collect();
+        // Hidden at the root, the name would be hidden in the added modulepath too, once the root was read.
+        for question in ["load env hdf5", "restore"] {
+            let is_it = |asked: &&&str| asked.starts_with(question);
+            assert!(questions.iter().any(|asked| is_it(&asked)), "{tool}: {question}: {questions:?}");
+        }
+        assert!(!out.join("tree").exists());
+    }
+}
+
+#[test]
+fn privileged_modulepaths_that_add_each_other_are_converted_in_place() {
+    let Some(tools) = modules() else { return };
+    let planted = hierarchy("module-version hdf5/1.10 default");
+    let added = planted.directory.path().join("added");
+    plant(
+        &added,
+        &[
+            ("hdf5/.version", "set ModulesVersion 1.12"),
+            ("fftw/.version", "set ModulesVersion 3"),
+            ("fftw/3", ""),
+        ],
+    );
+    let trees = [planted.tree.clone(), added.clone()];
+    let plan = planned(&trees, Strategy::Rc);
+    assert!(plan.trees.iter().any(|tree| tree.changes_anything()));
+    let written =
+        convert::write(&plan, &Destination::InPlace, &mut judge(&tools, &[others(), User::ourselves()]))
+            .unwrap();
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    assert!(added.with_file_name("added.quell-before").is_dir());
+    for record in &written.records {
+        convert::undo(record).unwrap();
+    }
+    assert!(added.join("fftw/.version").is_file());
+}
+
+#[test]
+fn privileged_rules_around_a_path_of_any_length_are_no_difference() {
+    let Some(tools) = modules() else { return };
+    let planted =
+        planted(&[("foo/1.0", "module-whatis {a library}"), ("foo/.version", "set ModulesVersion 1.0")]);
+    let short = planted.directory.path().as_os_str().len();
+    for length in [short + 2, 61, 65, 69, 72, 73, 76, 77, 80] {
+        let name = "m".repeat(length - short - 1);
+        let tree = planted.directory.path().join(name);
+        fs::rename(&planted.tree, &tree).unwrap();
+        let plan = planned(std::slice::from_ref(&tree), Strategy::Rc);
+        let written = convert::write(&plan, &Destination::InPlace, &mut judge(&tools, &[others()])).unwrap();
+        assert!(written.differences.is_empty(), "{length}: {}", shown(&written.differences));
+        convert::undo(&written.records[0]).unwrap();
+        let out = planted.directory.path().join("out");
+        let written = converted(&plan, &out, &mut judge(&tools, &[others()]));
+        assert!(written.differences.is_empty(), "{length}: {}", shown(&written.differences));
+        convert::undo(&written.records[0]).unwrap();
+        fs::rename(&tree, &planted.tree).unwrap();
     }
 }

@@ -192,3 +192,26 @@ fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all(
         }
     }
 }
+
+#[test]
+fn privileged_what_spack_and_we_write_is_merged() {
+    let Some(tools) = modules() else { return };
+    let hidden = "module-hide --soft --hidden-loaded foo/1.0\nmodule-version foo/2.0 default";
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.modulerc", hidden)]);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
+    assert_eq!(left(&plan), "");
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&tools, &[others()]));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    // A tree of virtual modules names paths of any language.
+    let tree = planted.directory.path().join("\u{fc}n\u{ef} code");
+    fs::rename(&planted.tree, &tree).unwrap();
+    let virtual_out = planted.directory.path().join("virtual");
+    let plan = planned(std::slice::from_ref(&tree), Strategy::Virtual);
+    let written = converted(&plan, &virtual_out, &mut judge(&tools, &[others()]));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    let again = virtual_out.join(tree.file_name().unwrap());
+    plant(&again, &[("bar/1.0", ""), ("bar/.version", "set ModulesVersion 1.0")]);
+    let plan = planned(std::slice::from_ref(&again), Strategy::Rc);
+    assert_eq!((left(&plan).as_str(), plan.trees[0].changes.len()), ("", 2), "{plan:?}");
+}

@@ -91,7 +91,7 @@ pub(crate) fn open_directory() -> tempfile::TempDir {
 
 /// An environment with these modulepaths and nothing else.
 pub(crate) fn environment(modulepaths: &[PathBuf]) -> Environment {
-    Environment { modulepaths: modulepaths.to_vec(), variables: Vec::new() }
+    Environment { modulepaths: modulepaths.to_vec(), ..Environment::default() }
 }
 
 /// The number of times that any process opens each file in these directories while `work` runs.

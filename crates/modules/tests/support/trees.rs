@@ -115,6 +115,11 @@ pub(crate) fn compared(
     new: &Path,
     variables: Vec<(String, String)>,
 ) -> Vec<Difference> {
-    let side = |path: &Path, variables| Side { modulepaths: vec![path.to_owned()], variables, root: None };
+    let side = |path: &Path, variables| Side {
+        modulepaths: vec![path.to_owned()],
+        variables,
+        root: None,
+        over: Vec::new(),
+    };
     judge.differences(&side(old, Vec::new()), &side(new, variables)).unwrap()
 }

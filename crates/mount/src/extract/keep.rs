@@ -19,7 +19,7 @@ use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege};
 use crate::rendezvous::is_this_user;
-use crate::server::ranks::{Heard, Rank, Watch};
+use crate::server::ranks::{Heard, Rank, Watch, is_full};
 use crate::stats::{ExtractStats, ImageStats, RunMode, RunStats};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork};
 
@@ -114,7 +114,15 @@ pub(crate) fn keep(
     };
     // The image is not needed after the extraction.
     drop(image);
-    let mut keeper = Keeper { extraction, image: image_stats, listener, ready, starter, ranks: Vec::new() };
+    let mut keeper = Keeper {
+        extraction,
+        image: image_stats,
+        listener,
+        ready,
+        starter,
+        ranks: Vec::new(),
+        is_full: false,
+    };
     while !keeper.is_deserted() {
         keeper.wait();
     }
@@ -131,6 +139,8 @@ struct Keeper {
     /// The rank that started us, until any rank has come.
     starter: Option<Watch>,
     ranks: Vec<Rank>,
+    /// No descriptor is left for another rank. It waits at the door until the next look.
+    is_full: bool,
 }
 
 impl Keeper {
@@ -148,17 +158,19 @@ impl Keeper {
 
     /// Waits until a rank comes, speaks or goes.
     fn wait(&mut self) {
-        let mut polled = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let at_the_door = if self.is_full { PollFlags::empty() } else { PollFlags::IN };
+        let mut polled = vec![PollFd::new(&self.listener, at_the_door)];
         let speaking: Vec<usize> =
             (0..self.ranks.len()).filter(|rank| self.ranks[*rank].connection.is_some()).collect();
         let connections = speaking.iter().filter_map(|rank| self.ranks[*rank].connection.as_ref());
         polled.extend(connections.map(|connection| PollFd::new(connection, PollFlags::IN)));
         let watches = || self.ranks.iter().filter_map(|rank| rank.process.as_ref()).chain(&self.starter);
         polled.extend(watches().filter_map(Watch::poll));
-        let unpolled = watches().any(|watch| watch.poll().is_none());
+        let unpolled = self.is_full || watches().any(|watch| watch.poll().is_none());
         let timeout = unpolled.then_some(Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN_NANOS });
         let _interrupted = poll(&mut polled, timeout.as_ref());
         let is_ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        self.is_full = false;
         for (at, rank) in speaking.into_iter().enumerate() {
             if is_ready[at + 1] {
                 self.hear(rank);
@@ -201,11 +213,13 @@ impl Keeper {
     }
 
     fn admit(&mut self) {
-        if let Ok(connection) = accept_with(&self.listener, SocketFlags::CLOEXEC)
-            && is_this_user(&connection)
-        {
-            self.ranks.push(Rank::at(connection));
-            self.starter = None;
+        match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+            Ok(connection) if is_this_user(&connection) => {
+                self.ranks.push(Rank::at(connection));
+                self.starter = None;
+            }
+            Ok(_stranger) => {}
+            Err(errno) => self.is_full = is_full(errno),
         }
     }
 }

@@ -31,7 +31,7 @@ use super::handover::Fact;
 use super::holding::{Door, Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, Pair};
 use super::patience::Patience;
-use super::ranks::{Heard, Rank, Watch};
+use super::ranks::{Heard, Rank, Watch, is_full};
 use super::roll::Roll;
 use super::slots::Death;
 use crate::counters::{Counters, Loss};
@@ -246,7 +246,7 @@ impl Holder {
         let connection = match accept_with(listener, SocketFlags::CLOEXEC) {
             Ok(connection) => connection,
             Err(errno) => {
-                self.is_full = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
+                self.is_full = is_full(errno);
                 return;
             }
         };

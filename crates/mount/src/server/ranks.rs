@@ -194,6 +194,11 @@ impl Watch {
     }
 }
 
+/// Tells whether a rank could not be let in because its holder has no room for another connection.
+pub(crate) fn is_full(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+}
+
 /// Tells whether something can be read without waiting.
 pub(crate) fn is_readable_now(descriptor: BorrowedFd<'_>) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

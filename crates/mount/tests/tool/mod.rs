@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quell_mount::{Budget, Check, Checker, Mode, OnStale, RunRequest, Trust, run};
 
@@ -56,6 +56,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         check: Check::Nothing,
         on_stale: OnStale::Refuse,
         refresh: Vec::new(),
+        listings_kept_for: Duration::ZERO,
         stats: None,
         learn: None,
         trust: Trust::OwnerOrRoot,

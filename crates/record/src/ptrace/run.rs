@@ -45,6 +45,8 @@ pub(super) struct Run<'a> {
     /// The stop to which threads run by default.
     pub(super) onward: Until,
     pub(super) judge: Option<StartJudge>,
+    /// A call of the command would fail, or do something else, while it is traced.
+    pub(super) is_in_the_way: bool,
     /// The time of the last look at the judge.
     pub(super) looked: Nanos,
     /// A signal stopped the command.
@@ -74,6 +76,7 @@ impl<'a> Run<'a> {
             rules: None,
             onward: Until::NextStop,
             judge: None,
+            is_in_the_way: false,
             looked: Nanos(0),
             is_stopped: false,
             leftovers: Leftovers::default(),
@@ -126,6 +129,10 @@ impl<'a> Run<'a> {
             }
         }
         let judge = self.judge.as_mut()?;
+        let leaves_processes = self.exit.is_some() && !self.tracees.is_empty();
+        if self.is_in_the_way || leaves_processes && judge.ends_with_command() {
+            return Some(Ended::Limit);
+        }
         let now = Nanos(self.began.elapsed().as_nanos() as u64);
         if now.since(self.looked).0 < TICK.as_nanos() as u64 {
             return None;
@@ -172,6 +179,11 @@ impl<'a> Run<'a> {
         let Some(side) = stopped.side(tracee.is_inside) else { return Ok(()) };
         tracee.is_inside = matches!(side, Side::Begin(..));
         match side {
+            // It stays stopped, and makes its call untraced.
+            Side::Begin(_, entered) if facts::wants_no_tracer(&entered) => {
+                self.is_in_the_way = true;
+                Ok(())
+            }
             Side::Begin(stopped, entered) => {
                 match self.rules.as_ref().and_then(|rules| rules.word(&entered)) {
                     Some(word) => self.entered(stopped, Entered { word, ..entered }),

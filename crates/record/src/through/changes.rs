@@ -96,10 +96,7 @@ impl Service {
 
     fn write(&self, write: &Write<'_>, by: Requester, reply: Reply<'_>) {
         let handle = self.nodes.handle(write.handle.0);
-        let outcome = handle.clone().and_then(|handle| {
-            // A descriptor that appends does so at any offset. Source: pwrite(2), "BUGS".
-            self.act_as(by.caller, || pour(&handle.file, write.data, write.offset))
-        });
+        let outcome = handle.clone().and_then(|handle| self.act_as(by.caller, || handle.write(write)));
         match outcome {
             Ok(bytes) => reply.bytes(&[(bytes as u32).to_ne_bytes(), [0; 4]].concat()),
             Err(errno) => reply.error(errno),
@@ -368,21 +365,6 @@ fn reply_created(created: Result<(Entry, abi::Opened), Errno>, reply: Reply<'_>)
         Ok((entry, opened)) => reply.parts(&[&entry.encode(), &opened.encode()]),
         Err(errno) => reply.error(errno),
     }
-}
-
-/// Writes until all is written; returns less only where the original took less.
-fn pour(file: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < data.len() {
-        match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
-            Ok(0) => break,
-            Ok(bytes) => written += bytes,
-            Err(Errno::INTR) => {}
-            Err(_) if written > 0 => break,
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(written)
 }
 
 /// Makes something with the mask of the process that asked, in this thread alone. A directory's default access control

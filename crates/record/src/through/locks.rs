@@ -31,8 +31,13 @@ impl Service {
         let (node, caller) = (request.node, request.caller);
         match request.operation {
             Operation::Interrupt { unique } => {
-                lock(&self.locks.waiting).remove(&unique.0);
-                reply.none();
+                if lock(&self.locks.waiting).remove(&unique.0) {
+                    return reply.none();
+                }
+                // The lock that it is about may be on its way in another thread: the kernel sends the interrupt again, unless the
+                // request was answered. Source: fuse(4), `fuse_dev_do_write` of the kernel.
+                std::thread::sleep(AGAIN);
+                reply.error(Errno::AGAIN);
             }
             Operation::GetLock { lock } => {
                 let found =
@@ -104,7 +109,14 @@ impl Service {
         }
         let (known, _) = self.nodes.get(node)?;
         let open = |flags| reopen(&known.original, flags);
-        let file = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY)).or_else(|_| open(OFlags::WRONLY))?;
+        let opened = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY)).or_else(|_| open(OFlags::WRONLY));
+        // The mode was changed after the program opened the file: its own open file may still lock.
+        let of_program = || self.nodes.handle(wanted.handle.0).ok();
+        let file = opened.or_else(|errno| {
+            let copied =
+                of_program().and_then(|handle| rustix::io::fcntl_dupfd_cloexec(&handle.file, 3).ok());
+            copied.ok_or(errno)
+        })?;
         let file = Arc::new(file);
         files.insert((node, wanted.owner), Arc::clone(&file));
         Ok(file)

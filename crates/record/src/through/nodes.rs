@@ -3,7 +3,9 @@
 //! The kernel forgets a file soon after its last use, because no answer is kept. So the tables hold little more than
 //! what is open.
 
-use quell_fuse::abi::NodeId;
+use super::lock_state::lock;
+use quell_fuse::abi::{self, NodeId};
+use quell_fuse::request::Write;
 use rustix::fs::{CWD, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -42,6 +44,8 @@ pub(super) struct Handle {
     /// The number in the trace; `None` while it is not there.
     pub(super) fd: i32,
     is_closed: AtomicBool,
+    /// The open file of the original appends. It is held while it must stay so.
+    appends: Mutex<bool>,
 }
 
 /// The files of one connection.
@@ -142,7 +146,9 @@ impl Nodes {
         let mut table = self.lock();
         let number = table.free.pop().unwrap_or(table.handles.len());
         let fd = i32::try_from(FIRST_DESCRIPTOR + number).unwrap_or(i32::MAX);
-        let handle = Handle { file, node, path, thread, fd, is_closed: AtomicBool::new(false) };
+        let flags = rustix::fs::fcntl_getfl(&file).unwrap_or(OFlags::empty());
+        let appends = Mutex::new(flags.contains(OFlags::APPEND));
+        let handle = Handle { file, node, path, thread, fd, is_closed: AtomicBool::new(false), appends };
         if number == table.handles.len() {
             table.handles.push(None);
         }
@@ -174,10 +180,42 @@ impl Nodes {
 }
 
 impl Handle {
+    /// Writes as the program's open file does now, and not as it was opened: fcntl(2) changes whether it appends. Pages of a
+    /// mapping never append.
+    pub(super) fn write(&self, write: &Write<'_>) -> Result<usize, Errno> {
+        let appends =
+            write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
+        let mut state = lock(&self.appends);
+        if *state != appends {
+            let mut flags = rustix::fs::fcntl_getfl(&self.file)?;
+            flags.set(OFlags::APPEND, appends);
+            rustix::fs::fcntl_setfl(&self.file, flags)?;
+            *state = appends;
+        }
+        // One append at a time, and no other write meanwhile.
+        let _appending = appends.then_some(state);
+        pour(&self.file, write.data, write.offset)
+    }
+
     /// True for the first close of it.
     pub(super) fn closes(&self) -> bool {
         !self.is_closed.swap(true, Ordering::Relaxed)
     }
+}
+
+/// Writes until all is written; returns less only where the original took less.
+fn pour(file: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, Errno> {
+    let mut written = 0;
+    while written < data.len() {
+        match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
+            Ok(0) => break,
+            Ok(bytes) => written += bytes,
+            Err(Errno::INTR) => {}
+            Err(_) if written > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(written)
 }
 
 /// The file that `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.

@@ -58,13 +58,14 @@ impl Service {
             }
             Operation::Flush { handle, owner } => {
                 self.locks.closed(node, owner);
-                respond(self.flush(handle, caller, start), reply, done);
+                self.flush(handle, caller, start, reply);
             }
             Operation::Release { handle, .. } => {
-                if let Some(handle) = self.nodes.release(handle.0) {
+                let released = self.nodes.release(handle.0);
+                reply.done();
+                if let Some(handle) = released {
                     self.closed(&handle, Caller { pid: handle.thread as u32, ..caller }, start);
                 }
-                reply.done();
             }
             Operation::FileSystem => {
                 respond(self.file_system(node, caller, start), reply, |reply, totals| reply.bytes(totals));
@@ -267,11 +268,11 @@ impl Service {
     }
 
     /// A descriptor was closed: passes on the error that the original's file system gives then.
-    fn flush(&self, handle: FileHandle, caller: Caller, start: Nanos) -> Result<(), Errno> {
-        let Ok(handle) = self.nodes.handle(handle.0) else { return Ok(()) };
+    fn flush(&self, handle: FileHandle, caller: Caller, start: Nanos, reply: Reply<'_>) {
+        let Ok(handle) = self.nodes.handle(handle.0) else { return reply.done() };
+        respond(flush(&handle), reply, done);
+        // Only now: a program that is executed closes descriptors, and until it runs `/proc` tells nothing of its process.
         self.closed(&handle, caller, start);
-        let copy = rustix::io::fcntl_dupfd_cloexec(&handle.file, 3)?;
-        quell_fuse::descriptors::close(copy)
     }
 
     fn closed(&self, handle: &Handle, caller: Caller, start: Nanos) {
@@ -369,6 +370,11 @@ fn hand_on(directory: &OwnedFd, offset: u64, listing: &mut Listing) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Closes a copy, which tells what the file system could not write.
+fn flush(handle: &Handle) -> Result<(), Errno> {
+    quell_fuse::descriptors::close(rustix::io::fcntl_dupfd_cloexec(&handle.file, 3)?)
 }
 
 /// Asks for something of unknown length with the room that the kernel allows it at most.

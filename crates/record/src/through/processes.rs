@@ -1,19 +1,24 @@
 //! Finds out from `/proc` which processes ask, which process made them, and what they execute.
 //!
 //! A process is met at its first request. That it executed another program shows in the addresses of its memory, which
-//! the kernel chooses anew at each `execve`. Only fields that the kernel answers without the lock of a process's memory
-//! are read while other requests wait.
+//! the kernel chooses anew at each `execve`.
+//!
+//! The kernel tells nothing of a process that executes a program, and that process may wait for an answer of the
+//! recorder meanwhile. So each look at `/proc` while requests wait has an end ([`Asker`]).
 
 use crate::engine::{Birth, BirthKind, Launched};
 use crate::facts;
 use quell_trace::{Nanos, Pid};
 use std::collections::HashMap;
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// The processes and threads that were met.
 #[derive(Debug)]
 pub(super) struct Processes {
     command: Pid,
     known: HashMap<Pid, Known>,
+    asker: Asker,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +55,12 @@ pub(super) struct Birthplace {
 
 impl Processes {
     pub(super) fn new(command: Pid) -> Self {
-        Self { command, known: HashMap::new() }
+        Self { command, known: HashMap::new(), asker: Asker::default() }
     }
 
     /// The command's first program runs.
     pub(super) fn begin(&mut self) {
-        if let Some(stat) = stat(self.command) {
+        if let Some(stat) = self.stat(self.command) {
             self.known.insert(self.command, Known { stat, process: self.command });
         }
     }
@@ -86,7 +91,7 @@ impl Processes {
     }
 
     fn look(&mut self, thread: Pid, news: &mut Vec<Met>) {
-        let Some(stat) = stat(thread) else { return };
+        let Some(stat) = self.stat(thread) else { return };
         match self.known.get_mut(&thread) {
             Some(known) if known.stat.started == stat.started => {
                 let executed = stat.is_told() && known.stat.memory != stat.memory;
@@ -104,7 +109,7 @@ impl Processes {
     }
 
     fn welcome(&mut self, thread: Pid, stat: Stat, news: &mut Vec<Met>) {
-        let process = process_of(thread).unwrap_or(thread);
+        let process = self.asker.ask(move || process_of(thread)).flatten().unwrap_or(thread);
         let is_first = process == thread;
         let parent = if is_first { stat.parent } else { process };
         if !self.known.contains_key(&parent) && self.is_ours(parent) {
@@ -124,7 +129,7 @@ impl Processes {
     }
 
     /// True for a descendant of the command; others are its parents by adoption.
-    fn is_ours(&self, process: Pid) -> bool {
+    fn is_ours(&mut self, process: Pid) -> bool {
         let mut at = process;
         for _ in 0..MOST_ANCESTORS {
             if at == self.command || self.known.contains_key(&at) {
@@ -133,12 +138,50 @@ impl Processes {
             if at.0 <= 1 {
                 return false;
             }
-            let Some(stat) = stat(at) else { return false };
+            let Some(stat) = self.stat(at) else { return false };
             at = stat.parent;
         }
         false
     }
+
+    fn stat(&mut self, thread: Pid) -> Option<Stat> {
+        self.asker.ask(move || stat(thread)).flatten()
+    }
 }
+
+/// Asks what may not be answered, in a thread that is left alone then.
+#[derive(Debug, Default)]
+struct Asker {
+    worker: Option<Sender<Question>>,
+}
+
+type Question = Box<dyn FnOnce() + Send>;
+
+impl Asker {
+    /// The answer; `None` if there was none in time.
+    fn ask<T: Send + 'static>(&mut self, question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let (tell, told) = mpsc::sync_channel(1);
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Self::worker()?,
+        };
+        worker.send(Box::new(move || _ = tell.send(question()))).ok()?;
+        let answer = told.recv_timeout(LONGEST_LOOK).ok();
+        // One that waits ends when it was answered.
+        self.worker = answer.is_some().then_some(worker);
+        answer
+    }
+
+    fn worker() -> Option<Sender<Question>> {
+        let (sender, questions) = mpsc::channel::<Question>();
+        let work = move || questions.iter().for_each(|question| question());
+        let thread = std::thread::Builder::new().name("record-look".to_owned()).stack_size(64 << 10);
+        thread.spawn(work).ok().map(|_detached| sender)
+    }
+}
+
+/// Longer than `/proc` takes on any loaded node, and short for a program that waits.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// More ancestors than a process has, unless the numbers were used again while they were read.
 const MOST_ANCESTORS: usize = 1000;
@@ -204,6 +247,16 @@ mod tests {
         assert_eq!(parse_stat(line), Some(expected));
         assert_eq!(parse_stat(b"12 (a) S 7"), None);
         assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn a_question_that_is_not_answered_delays_no_other() {
+        let mut asker = Asker::default();
+        let (hold, held) = mpsc::channel::<()>();
+        assert_eq!(asker.ask(|| 1), Some(1));
+        assert_eq!(asker.ask(move || held.recv().is_ok()), None);
+        assert_eq!(asker.ask(|| 2), Some(2));
+        drop(hold);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `quell modules audit`: findings about module trees.
 
 use super::explain::explain;
-use super::paths;
+use super::{paths, site};
 use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
@@ -11,6 +11,7 @@ use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, Audit, AuditOptions, Finding};
 use quell_modules::scan::{self, Tree};
+use quell_modules::tools::ToolKind;
 use quell_report::terminal;
 use quell_report::view::{AuditFinding, ModulesAuditView, SCHEMA_VERSION};
 use std::io::ErrorKind;
@@ -23,7 +24,7 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     let caches: Result<Vec<_>, _> =
         flags.lmod_caches.iter().map(|directory| audit::read_lmod_cache(directory, options)).collect();
     let lmod = flags.tool != ModulesTool::Modules;
-    let version = flags.modules_version.clone().into_bytes();
+    let version = flags.modules_version.clone().unwrap_or_else(installed).into_bytes();
     let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &AuditOptions { version, lmod });
     audited.findings.extend(unlisted);
     audited.findings.sort();
@@ -38,6 +39,13 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     printer.data(&text)?;
     let fails = |code: &str| flags.fail_on.iter().any(|wanted| wanted == ANY || wanted == code);
     Ok(u8::from(audited.findings.iter().any(|finding| fails(finding.code))))
+}
+
+/// The oldest installed version of Environment Modules, or the newest that is known.
+fn installed() -> String {
+    let tools = site::tools(&[]).unwrap_or_default();
+    let oldest = tools.iter().find(|tool| tool.kind == ToolKind::Modules);
+    oldest.map_or_else(|| "5.7.0".to_owned(), |tool| tool.version.to_string())
 }
 
 /// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error.

@@ -7,13 +7,14 @@ use crate::failure::Failure;
 use crate::flags::ModulesConvert;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
-use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
+use quell_modules::{Aside, ModulesError};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -100,12 +101,15 @@ pub(super) fn of_modules(
             }
             prepared => prepared.map_err(explain)?,
         };
-        let mirror = match flags.judges.no_verify {
-            true => None,
-            false => prepared.mirror(aside.path()).map_err(explain)?,
+        let (prepared, mirror) = match flags.judges.no_verify {
+            true => (prepared.unverified(), None),
+            false => {
+                let mirror = prepared.mirror(aside.path()).map_err(explain)?;
+                (prepared, mirror)
+            }
         };
         let differences = match mirror {
-            Some(mirror) => differences_of_modules(modulepath, &mirror, judge, printer)?,
+            Some(mirror) => differences_of_modules(modulepath, &mirror, prepared.changed(), judge, printer)?,
             None => 0,
         };
         if differences > 0 {
@@ -128,19 +132,18 @@ pub(super) fn of_modules(
 
 /// The directory in which a cache is made and judged before users have it. Tools read it as other users. For a modulepath below a
 /// closed directory it lies below that directory too, if no other user can change it; otherwise it lets only the building user pass.
-fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Failure> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".quell-caches-");
+fn aside(modulepath: &Path, user: Option<&User>) -> Result<Aside, Failure> {
+    let prefix = ".quell-caches-";
     let closed = closed_above(modulepath);
     let is_root = rustix::process::geteuid().is_root();
     let is_ours = |closed: &&PathBuf| is_root && trust::refuse_place(closed).is_ok();
-    let behind = closed.as_ref().filter(is_ours).and_then(|closed| builder.tempdir_in(closed).ok());
+    let behind = closed.as_ref().filter(is_ours).and_then(|closed| Aside::new(prefix, closed).ok());
     let temporary = std::env::temp_dir();
     if behind.is_none() {
         trust::refuse_place(&std::path::absolute(&temporary)?).map_err(explain)?;
     }
     let is_open = closed.is_none() || behind.is_some();
-    let aside = behind.map_or_else(|| builder.tempdir_in(&temporary), Ok);
+    let aside = behind.map_or_else(|| Aside::new(prefix, &temporary), Ok);
     let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
     match is_open {
         // Set explicitly because of the umask: tools read it as other users.
@@ -154,6 +157,7 @@ fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Fa
 fn differences_of_modules(
     modulepath: &Path,
     mirror: &Mirror,
+    changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &Tools,
     printer: &Printer,
 ) -> Result<usize, Failure> {
@@ -161,13 +165,15 @@ fn differences_of_modules(
         modulepaths: vec![modulepath.to_owned()],
         variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
         root: None,
+        over: Vec::new(),
     };
     let new = Side {
         modulepaths: vec![mirror.modulepath().to_owned()],
         variables: Vec::new(),
         root: Some(mirror.root().to_owned()),
+        over: Vec::new(),
     };
-    differences(judge, modules::supports, &old, &new, printer)
+    differences(judge, modules::supports, [&old, &new], changed, printer)
 }
 
 /// The number of answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
@@ -181,13 +187,14 @@ fn differences_of_lmod(
         modulepaths: modulepaths.to_vec(),
         variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         root: None,
+        over: Vec::new(),
     };
     let settings = settings.to_string_lossy();
     let old = side(&[("LMOD_IGNORE_CACHE", "yes")]);
     let mut found = 0;
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, &old, &new, printer)?;
+        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], None, printer)?;
     }
     Ok(found)
 }
@@ -196,13 +203,13 @@ fn differences_of_lmod(
 fn differences(
     judge: &Tools,
     knows: impl Fn(&Tool) -> bool,
-    old: &Side,
-    new: &Side,
+    [old, new]: [&Side; 2],
+    about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<usize, Failure> {
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
     let judge = Tools { tools, ..judge.clone() };
-    let compared = judges::compared(&judge, old, new, printer)?;
+    let compared = judges::compared(&judge, [old, new], about, printer)?;
     if let Some(unasked) = &compared.unasked {
         printer.talk(&unasked.to_string());
     }

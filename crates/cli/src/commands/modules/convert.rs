@@ -13,14 +13,21 @@ use quell_modules::convert::{
 };
 use quell_modules::scan::{ScanOptions, Tree};
 use quell_modules::verify::{self, Difference, Judge};
+use quell_modules::{Aside, ModulesError};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
 };
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if let Some(record) = &flags.undo {
         return undo(record, flags, printer);
+    }
+    if let Some(record) = &flags.commit {
+        return commit(record, flags, printer);
     }
     let strategy = strategy(flags)?;
     if flags.delete_strays && strategy != Strategy::Eval {
@@ -34,40 +41,142 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         modulepaths.iter().map(|path| Tree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
-    let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
+    let mut plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
         // Before anything is written: if the plan cannot be printed, nothing is converted.
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
-    let written = match &destination {
-        Some(destination) if plan.is_possible() && !flags.dry_run => {
-            let mut judge = judges::judge(&flags.judges, printer)?;
-            tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
-            match &judge {
-                Some(_) => {
-                    printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
-                }
-                None => printer.warn("verification is skipped: no tool compares old and new"),
+    let mut written = None;
+    if plan.is_possible() {
+        let mut judge = judge(flags, printer)?;
+        tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
+        let again = |staying: &BTreeSet<Vec<u8>>| {
+            convert::plan_but(&trees, strategy, consent, &mut SystemNames, staying)
+        };
+        match &mut judge {
+            Some(judge) => {
+                written = Some(judged(flags, &mut plan, &again, destination.as_ref(), judge, printer)?)
             }
-            let judge: &mut dyn Judge = match &mut judge {
-                Some(judge) => judge,
-                None => &mut verify::NoJudge,
-            };
-            Some(convert::write(&plan, destination, judge).map_err(explain)?)
+            None if flags.dry_run => {}
+            None => written = Some(carried_out(&plan, destination.as_ref(), false, &mut verify::NoJudge)?),
         }
-        _ => None,
-    };
+    }
     let told = match flags.json {
         true => printer.data(&output::json(&json(&plan, destination.as_ref(), written.as_ref(), tools))?),
         false => Ok(()),
     };
     if !flags.json || told.is_err() {
         tell(&plan, destination.as_ref(), written.as_ref(), printer);
+        if flags.dry_run {
+            summary(&plan, written.as_ref(), printer);
+        }
     }
     told?;
     let differs = written.is_some_and(|written| !written.differences.is_empty());
     Ok(u8::from(!plan.is_possible() || differs))
+}
+
+/// The judge that the flags ask for. A dry run does without one where no tool is installed.
+fn judge<'a>(flags: &ModulesConvert, printer: &'a Printer) -> Result<Option<judges::Watched<'a>>, Failure> {
+    let judge = match (judges::judge(&flags.judges, printer), flags.dry_run) {
+        (Err(_), true) if flags.judges.tools.is_empty() => {
+            printer.warn("no tool is asked, because none is installed here: `--tools PREFIX` names one");
+            return Ok(None);
+        }
+        (judge, _) => judge?,
+    };
+    match &judge {
+        Some(judge) => {
+            let tools: Vec<String> = judge.tools.tools.iter().map(ToString::to_string).collect();
+            printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
+        }
+        None if flags.dry_run => {}
+        None => printer.warn("verification is skipped: no tool compares old and new"),
+    }
+    Ok(judge)
+}
+
+/// Carries out a plan. Where answers would differ, the plan is made again without the rc files of the names concerned.
+fn judged(
+    flags: &ModulesConvert,
+    plan: &mut ConversionPlan,
+    again: &dyn Fn(&BTreeSet<Vec<u8>>) -> ConversionPlan,
+    destination: Option<&Destination>,
+    judge: &mut dyn Judge,
+    printer: &Printer,
+) -> Result<Written, Failure> {
+    let mut staying = BTreeSet::new();
+    loop {
+        let outcome = carried_out(plan, destination, flags.dry_run, judge)?;
+        let blamed = plan.to_blame(&outcome.differences);
+        // Each round leaves more, so the loop ends.
+        if blamed.is_subset(&staying) {
+            return Ok(outcome);
+        }
+        let names: Vec<String> = blamed.iter().map(escape).collect();
+        printer.talk(&format!(
+            "{} answers would differ; trying again without moving the rc files of {}",
+            outcome.differences.len(),
+            names.join(", ")
+        ));
+        staying.extend(blamed);
+        let other = again(&staying);
+        if !other.is_possible() {
+            return Ok(outcome);
+        }
+        *plan = other;
+        if !flags.json {
+            printer.data(&convert::diff(plan))?;
+        }
+    }
+}
+
+/// Converts, or only asks the judge about trees that are made and removed again.
+fn carried_out(
+    plan: &ConversionPlan,
+    destination: Option<&Destination>,
+    dry_run: bool,
+    judge: &mut dyn Judge,
+) -> Result<Written, Failure> {
+    match (destination, dry_run) {
+        (Some(destination), false) => convert::write(plan, destination, judge).map_err(explain),
+        (Some(destination), true) => convert::trial(plan, destination, judge).map_err(explain),
+        (None, _) => {
+            let temporary = std::env::temp_dir();
+            let aside = Aside::new("quell-trial-", &temporary);
+            let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
+            std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?;
+            let destination = Destination::Out(aside.path().join("trees"));
+            convert::trial(plan, &destination, judge).map_err(explain)
+        }
+    }
+}
+
+/// Prints what a conversion would do, and whether it would be done.
+fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) {
+    let count = |holds: fn(&FileChange) -> bool| {
+        plan.trees.iter().flat_map(|tree| tree.changes.values()).filter(|change| holds(change)).count()
+    };
+    let gone = count(|change| matches!(change, FileChange::Remove { .. }));
+    let written_files = count(|change| matches!(change, FileChange::Write { .. }));
+    let (left, hidden) = (
+        plan.trees.iter().map(|tree| tree.left.len()).sum::<usize>(),
+        plan.trees.iter().map(|tree| tree.hidden.len()).sum::<usize>(),
+    );
+    printer.talk(&format!(
+        "summary: {gone} files go, {written_files} are written, {left} rc files stay, {hidden} names are hidden"
+    ));
+    printer.detail(&format!(
+        "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
+    ));
+    let verdict = match written {
+        _ if !plan.is_possible() => "not possible, for the reasons above",
+        None => "possible; no tool compared old and new",
+        Some(written) if written.differences.is_empty() => "no answer differs: it would be converted",
+        Some(_) => "answers would differ: nothing would be written",
+    };
+    printer.talk(&format!("verdict: {verdict}"));
 }
 
 fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
@@ -109,6 +218,30 @@ fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
     }
 }
 
+/// Differences by question: both answers, who gets them, and a file that the plan changes and that the question is about.
+fn by_question(plan: &ConversionPlan, differences: &[Difference]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<String>> = BTreeMap::new();
+    for Difference { tool, user, question, old, new } in differences {
+        groups.entry((question, old, new)).or_default().push(format!("{tool} as {user}"));
+    }
+    let one = |text: &str| escape(text.lines().next().unwrap_or("nothing").as_bytes());
+    let line = |((question, old, new), who): ((&str, &str, &str), Vec<String>)| {
+        let difference = differences.iter().find(|one| one.question == question && one.old == old);
+        let cause = difference.and_then(|difference| cause(plan, difference));
+        let cause = cause.map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
+        format!("`module {question}`, {}: {} -> {}{cause}", who.join(", "), one(old), one(new))
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// A file that the plan removes and whose name a difference is about.
+fn cause(plan: &ConversionPlan, difference: &Difference) -> Option<Vec<u8>> {
+    let top = plan.to_blame(std::slice::from_ref(difference)).pop_first()?;
+    let below = [top.as_slice(), b"/"].concat();
+    let mut paths = plan.trees.iter().flat_map(|tree| tree.changes.keys());
+    paths.find(|path| path.starts_with(&below)).cloned()
+}
+
 fn tell(
     plan: &ConversionPlan,
     destination: Option<&Destination>,
@@ -138,7 +271,7 @@ fn tell(
     };
     if !written.differences.is_empty() {
         printer.warn(&format!("{} answers would differ, so nothing was written", written.differences.len()));
-        some(written.differences.iter().map(line), printer);
+        some(by_question(plan, &written.differences).into_iter(), printer);
         return;
     }
     if let Some(first) = written.reworded.first() {
@@ -228,5 +361,17 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
     };
     tell(&undone.restored, restored);
     tell(&undone.removed, removed);
+    Ok(0)
+}
+
+fn commit(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    let removed = convert::commit(&paths::plain(record)?).map_err(explain)?;
+    if flags.json {
+        let (restored, removed) = (Vec::new(), removed.iter().map(shown).collect());
+        let view = ModulesUndoView { schema_version: SCHEMA_VERSION, undone: false, restored, removed };
+        printer.data(&output::json(&view)?)?;
+        return Ok(0);
+    }
+    removed.iter().for_each(|path| printer.talk(&format!("`{}` is removed", shown(path))));
     Ok(0)
 }

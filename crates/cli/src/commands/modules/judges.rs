@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
 use quell_report::view::ModulesDifference;
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
 
 impl Judge for Watched<'_> {
     fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
-        let compared = drawn(&self.tools, old, new, self.printer)?;
+        let compared = drawn(&self.tools, [old, new], None, self.printer)?;
         if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
             self.printer.talk(&unasked.to_string());
             self.is_told = true;
@@ -51,24 +52,37 @@ impl Judge for Watched<'_> {
 /// Compares two sides and draws the progress.
 pub(super) fn compared(
     judge: &Tools,
-    old: &Side,
-    new: &Side,
+    sides: [&Side; 2],
+    about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<Comparison, Failure> {
-    drawn(judge, old, new, printer).map_err(explain)
+    drawn(judge, sides, about, printer).map_err(explain)
 }
 
 /// Like [`compared`], without hints for errors.
-fn drawn(judge: &Tools, old: &Side, new: &Side, printer: &Printer) -> Result<Comparison, ModulesError> {
+fn drawn(
+    judge: &Tools,
+    [old, new]: [&Side; 2],
+    about: Option<&BTreeSet<Vec<u8>>>,
+    printer: &Printer,
+) -> Result<Comparison, ModulesError> {
     let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
-    let compared = judge.compare(old, new, &|VerifyProgress { answered, asked }| {
+    let compared = judge.compare_about(old, new, about, &|VerifyProgress { answered, asked, slow }| {
+        if let Some(question) = slow {
+            bar.suspend(|| {
+                printer.talk(&format!("still waiting for `module {question}`: its modulefile may hang"))
+            });
+        }
         bar.set_length(asked as u64);
         bar.set_position(answered as u64);
     });
     bar.finish_and_clear();
+    for question in compared.iter().flat_map(|compared| &compared.silent) {
+        printer.warn(&format!("`module {question}` was not answered and not compared: its modulefile hangs"));
+    }
     compared
 }
 

@@ -8,11 +8,11 @@ use crate::output;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::shown;
-use quell_modules::ModulesError;
 use quell_modules::measure::{
     self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,
 };
 use quell_modules::trust;
+use quell_modules::{Aside, ModulesError};
 use quell_report::terminal;
 use quell_report::view::{
     MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, SCHEMA_VERSION, UnmeasuredStrategy,
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     for tool in site::tools(&flags.site.tools)? {
         let place = flags.work.clone().unwrap_or_else(std::env::temp_dir);
         trust::refuse_place(&std::path::absolute(&place)?).map_err(explain)?;
-        let work = tempfile::Builder::new().prefix("quell-modules-").tempdir_in(&place);
+        let work = Aside::new("quell-measure-", &place);
         let work = work.map_err(|error| explain(ModulesError::write(&place)(error)))?;
         // The copies may show what lies behind a closed directory, so only the user of the tools can enter. The directory stays
         // ours, because we would follow what that user could put in it.

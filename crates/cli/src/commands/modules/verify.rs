@@ -25,7 +25,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
                 .hint("give modulepaths, separated by colons"));
         }
         let modulepaths = named.iter().map(|path| paths::plain(path)).collect::<Result<_, _>>()?;
-        Ok(Side { modulepaths, variables, root: None })
+        Ok(Side { modulepaths, variables, root: None, over: Vec::new() })
     };
     let variables = flags.with.iter().map(|setting| {
         let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
         variables: site::variables(),
         jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
     };
-    let comparison = compared(&judge, &old, &new, printer)?;
+    let comparison = compared(&judge, [&old, &new], None, printer)?;
     let counts = |difference: &Difference| flags.exact || !difference.is_rewording();
     let differs = comparison.differences.iter().filter(|difference| counts(difference)).count();
     let view = view(&judge, &comparison, differs);

@@ -107,6 +107,40 @@ fn take_over(
     crate::copy::no_lists(aside).map_err(ModulesError::write(aside))
 }
 
+/// What the spider of Lmod follows: each modulepath that a modulefile adds, with that modulefile's.
+pub(super) fn followed(
+    tool: &Tool,
+    user: &User,
+    modulepaths: &[PathBuf],
+) -> Result<Vec<(PathBuf, PathBuf)>, ModulesError> {
+    let list = modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
+    let mut command = Command::new(&tool.interpreter);
+    command.arg(tool.directory().join("spider")).args(["-o", "spiderT"]).arg(&list);
+    command.env_clear().envs(tool.variables(&Environment::default()));
+    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
+        tool: tool.to_string(),
+        user: user.name.clone(),
+        source,
+    })?;
+    let refuse = |why: &str| ModulesError::NoCache { path: modulepaths[0].clone(), why: why.to_owned() };
+    let added = literal::check(&answer.stdout).map_err(refuse)?;
+    let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+    Ok(added.iter().map(|(added, by)| (path(added), path(by))).collect())
+}
+
+/// The modulepaths that a new cache covers besides those that it was made for: Lmod follows modulefiles that add some.
+///
+/// **Errors**: [`ModulesError::NoCache`] for a text that is not plain data, so that nobody could tell what it covers.
+pub(super) fn added(aside: &Path, directory: &Path) -> Result<Vec<PathBuf>, ModulesError> {
+    let path = aside.join(CACHE);
+    let text = place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?;
+    let added = literal::check(&text).map_err(|why| ModulesError::NoCache {
+        path: directory.to_owned(),
+        why: format!("what it covers cannot be told: {why}"),
+    })?;
+    Ok(added.into_keys().map(|path| PathBuf::from(OsStr::from_bytes(&path))).collect())
+}
+
 /// Lets every user read a new cache, whatever the umask is, and writes settings that name the cache.
 fn open(aside: &Path) -> Result<(), ModulesError> {
     let mode = |path: &Path, mode| {

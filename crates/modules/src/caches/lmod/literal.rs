@@ -8,6 +8,8 @@
 //!
 //! Source: Lua 5.3 reference manual, section 3.1; `serializeTbl.lua` of Lmod.
 
+use std::collections::BTreeMap;
+
 /// The fault of a text.
 pub(super) type Fault = &'static str;
 
@@ -17,29 +19,37 @@ const DEEPEST: usize = 64;
 /// The variable that holds modulepaths.
 const MODULEPATHS: &[u8] = b"spiderT";
 
+/// The variable that tells which modulefile adds a modulepath.
+const ADDED: &[u8] = b"mpathMapT";
+
 /// Fields whose value Lmod takes for a file.
 const FILES: [&[u8]; 2] = [b"fn", b"mpath"];
 
-/// Looks at `spiderT.lua`.
+/// Modulepaths that modulefiles add, as Lmod followed them, each with one that has such a modulefile. Some may not exist.
+pub(super) type Added = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Looks at `spiderT.lua`; returns the modulepaths that it covers besides those that it was made for.
 ///
 /// **Errors**: what is wrong with it.
-pub(super) fn check(text: &[u8]) -> Result<(), Fault> {
-    let mut reader = Reader { text };
+pub(super) fn check(text: &[u8]) -> Result<Added, Fault> {
+    let mut reader = Reader { text, added: Added::new() };
     while reader.skips_to_more() {
         let name = reader.name()?;
         if !(name.ends_with(b"T") || name.ends_with(b"Fn")) {
             return Err("it sets a variable that no cache has");
         }
         reader.expect(b'=')?;
-        reader.value(&Within { is_modulepaths: name == MODULEPATHS, ..Within::default() })?;
+        let (is_modulepaths, is_added) = (name == MODULEPATHS, name == ADDED);
+        reader.value(&Within { is_modulepaths, is_added, ..Within::default() })?;
     }
-    Ok(())
+    Ok(reader.added)
 }
 
 /// The place where a value stands.
 #[derive(Clone, Copy, Default)]
 struct Within<'a> {
     is_modulepaths: bool,
+    is_added: bool,
     modulepath: Option<&'a [u8]>,
     key: Option<&'a [u8]>,
     depth: usize,
@@ -47,6 +57,7 @@ struct Within<'a> {
 
 struct Reader<'a> {
     text: &'a [u8],
+    added: Added,
 }
 
 impl<'a> Reader<'a> {
@@ -94,6 +105,9 @@ impl<'a> Reader<'a> {
             [b'{', ..] => self.table(within),
             [b'"', ..] => {
                 let text = self.quoted()?;
+                if let (true, Some(path)) = (within.is_added, within.modulepath) {
+                    self.added.entry(path.to_vec()).or_insert_with(|| text.clone());
+                }
                 refuse_elsewhere(&text, within)
             }
             [b'[', ..] => {
@@ -122,7 +136,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             let key = self.key()?;
-            let modulepath = match (within.is_modulepaths, within.depth) {
+            let modulepath = match (within.is_modulepaths || within.is_added, within.depth) {
                 (true, 0) => key.as_deref(),
                 _ => within.modulepath,
             };
@@ -230,8 +244,10 @@ mod tests {
              help = [==[ ]] os.execute() ]==], whatis = { \"a \\\"q\\\" \\\\ x\", }, [1] = true } } } },\n version = 5,\n}\n",
             "",
         ] {
-            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+            assert_eq!(check(text.as_bytes()), Ok(Added::new()), "{text}");
         }
+        let added = "mpathMapT = {\n [\"/b\"] = {\n [\"gcc/12\"] = \"/a\",\n },\n}\n";
+        assert_eq!(check(added.as_bytes()), Ok(Added::from([(b"/b".to_vec(), b"/a".to_vec())])));
     }
 
     #[test]

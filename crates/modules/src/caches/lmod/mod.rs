@@ -19,9 +19,10 @@ use super::{Barrier, Builder, StaleEntry, Staleness, eligibility};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::Tree;
+use crate::tools::{Tool, ToolKind, User};
 pub use files::SETTINGS;
 pub use sources::LIST;
-use sources::Sources;
+use sources::{Source, Sources};
 use std::path::{Path, PathBuf};
 
 /// A cache after a build. The build may have left it unchanged.
@@ -112,8 +113,45 @@ pub fn prepare<'a>(
     };
     let place = aside.as_ref().map_or(directory.as_path(), |aside| aside.path());
     let bytes = place.join(files::CACHE).metadata().map_or(0, |metadata| metadata.len());
+    let mut sources = sources;
+    if let Some(aside) = &aside {
+        for path in files::added(aside.path(), &directory)?.into_iter().filter(|path| !kept.contains(path)) {
+            refuse_closed(&path, &directory)?;
+            sources.added.push(Source::added(&path)?);
+        }
+    }
     let built = Built { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
     Ok(Prepared { built, directory, sources, aside, lock })
+}
+
+/// Modulepaths that modulefiles add, each with one that has such a modulefile, as the spider of Lmod follows them; none for another
+/// tool, which looks into them only once they are in MODULEPATH.
+///
+/// **Errors**: those of running; [`ModulesError::NoCache`] for an answer that is not plain data.
+pub(crate) fn followed(
+    tool: &Tool,
+    user: &User,
+    modulepaths: &[PathBuf],
+) -> Result<Vec<(PathBuf, PathBuf)>, ModulesError> {
+    match tool.kind {
+        ToolKind::Lmod => files::followed(tool, user, modulepaths),
+        ToolKind::Modules => Ok(Vec::new()),
+    }
+}
+
+/// Refuses a modulepath that a modulefile adds and that some users cannot read: Lmod has it in its cache all the same, for every user.
+fn refuse_closed(path: &Path, directory: &Path) -> Result<(), ModulesError> {
+    let tree = match sources::tree(path) {
+        Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
+            return Ok(());
+        }
+        tree => tree?,
+    };
+    tree.refuse_special()?;
+    match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+        Some(barrier) => Err(ModulesError::Barred { path: path.to_owned(), barrier }),
+        None => Ok(()),
+    }
 }
 
 /// Differences between a cache and the modulepaths that it was made from, and faults for which Lmod does not use it.
@@ -134,6 +172,18 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<StaleEntry>)>, Module
             Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(Staleness::Closed),
             tree => source.changes(&tree?),
         };
+        found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
+    }
+    found.extend(of_added(directory, &sources)?);
+    Ok(found)
+}
+
+/// Differences of modulepaths that modulefiles add.
+fn of_added(directory: &Path, sources: &Sources) -> Result<Vec<(PathBuf, Vec<StaleEntry>)>, ModulesError> {
+    let mut found = Vec::new();
+    for source in &sources.added {
+        let is_closed = refuse_closed(&source.path(), directory).is_err();
+        let changes = if is_closed { whole(Staleness::Closed) } else { source.changes_now()? };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
     }
     Ok(found)
@@ -165,6 +215,7 @@ pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, Mod
         let changes = known.map_or_else(|| whole(Staleness::Added), |source| source.changes(tree));
         found.extend((!changes.is_empty()).then(|| (tree.root.clone(), changes)));
     }
+    found.extend(of_added(&directory, &last)?);
     let is_wanted = |path: &PathBuf| wanted.trees.iter().any(|tree| tree.root == *path);
     for path in last.modulepaths.iter().map(|source| source.path()).filter(|path| !is_wanted(path)) {
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
@@ -179,7 +230,11 @@ fn whole(what: Staleness) -> Vec<StaleEntry> {
 }
 
 fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<StaleEntry>)> {
-    let fault = files::fault(directory, &sources.files);
+    // A list of an earlier version lacks modulepaths.
+    let fault = match sources.is_complete() {
+        true => files::fault(directory, &sources.files),
+        false => Some(Staleness::Replaced),
+    };
     fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }
 

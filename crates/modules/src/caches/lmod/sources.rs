@@ -10,6 +10,7 @@ use quell_base::{escape, shown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The name of the list of a cache's sources.
@@ -23,6 +24,9 @@ pub(super) struct Sources {
     tool: String,
     /// Shape: in the order of MODULEPATH, without those that are left out.
     pub(super) modulepaths: Vec<Source>,
+    /// Modulepaths that modulefiles add. Shape: sorted; the digest of one that does not exist is empty.
+    #[serde(default)]
+    pub(super) added: Vec<Source>,
     /// A digest of each file of the cache.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
@@ -37,8 +41,8 @@ pub(super) struct Source {
     names: BTreeMap<String, String>,
 }
 
-/// Version 2 adds the files of the cache and every name that Lmod looks at.
-const SCHEMA_VERSION: u32 = 2;
+/// Version 2 adds the files of the cache and every name that Lmod looks at, version 3 modulepaths that modulefiles add.
+const SCHEMA_VERSION: u32 = 3;
 
 /// A longer list is refused: 20 000 modulefiles take 2 MB.
 const LONGEST: u64 = 1 << 28;
@@ -50,14 +54,21 @@ impl Sources {
             schema_version: SCHEMA_VERSION,
             tool: tool.to_string(),
             modulepaths: trees.iter().map(Source::of).collect(),
+            added: Vec::new(),
             files: BTreeMap::new(),
         }
     }
 
+    /// Tells whether this list has everything that lists of this version have.
+    pub(super) fn is_complete(&self) -> bool {
+        self.schema_version == SCHEMA_VERSION
+    }
+
     /// Tells whether the same sources would give this cache.
     pub(super) fn is_made_from(&self, sources: &Self) -> bool {
-        let Self { schema_version, tool, modulepaths, files: _ } = sources;
+        let Self { schema_version, tool, modulepaths, added: _, files: _ } = sources;
         (self.schema_version, &self.tool, &self.modulepaths) == (*schema_version, tool, modulepaths)
+            && self.added.iter().all(|source| source.now().is_ok_and(|now| now == *source))
     }
 }
 
@@ -68,13 +79,48 @@ impl Source {
         Self { path: shown(&tree.root), digest: digest(tree, Reader::Lmod), names }
     }
 
+    /// A modulepath that a modulefile adds.
+    ///
+    /// **Errors**: those of [`tree`], except for one that does not exist.
+    pub(super) fn added(path: &Path) -> Result<Self, ModulesError> {
+        match tree(path) {
+            Ok(tree) => Ok(Self::of(&tree)),
+            Err(ModulesError::Read { source, .. })
+                if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(Self { path: shown(path), digest: String::new(), names: BTreeMap::new() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What [`Source::added`] is now.
+    fn now(&self) -> Result<Self, ModulesError> {
+        Self::added(&self.path())
+    }
+
+    /// The differences from the present state of a modulepath that a modulefile adds. Shape: sorted.
+    pub(super) fn changes_now(&self) -> Result<Vec<StaleEntry>, ModulesError> {
+        let now = self.now()?;
+        let whole = |what| Ok(vec![StaleEntry { path: Vec::new(), what }]);
+        match (self.digest.is_empty(), now.digest.is_empty()) {
+            (true, false) => whole(Staleness::Added),
+            (false, true) => whole(Staleness::Removed),
+            _ => Ok(self.changes_to(now)),
+        }
+    }
+
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(OsString::from(&self.path))
     }
 
     /// The differences from the present tree. Shape: sorted.
     pub(super) fn changes(&self, tree: &Tree) -> Vec<StaleEntry> {
-        let now = Self::of(tree).names;
+        self.changes_to(Self::of(tree))
+    }
+
+    fn changes_to(&self, now: Self) -> Vec<StaleEntry> {
+        let now = now.names;
         let change = |name: &String, what| StaleEntry { path: name.clone().into_bytes(), what };
         let gone = self.names.keys().filter(|name| !now.contains_key(*name));
         let gone = gone.map(|name| change(name, Staleness::Removed));
