@@ -124,18 +124,37 @@ impl<'a> Engine<'a> {
         if self.question.changes.image.is_some() || !forgets(&parameters.client, seconds) {
             return first;
         }
-        let mut found = self.search(first, clients, parameters, scale, cohorts);
+        let found = self.search(first, clients, parameters, scale, cohorts);
+        match care {
+            Care::Exact if found.slowed > 1.0 => self.looked_at(found, clients, parameters, scale, cohorts),
+            _ => found,
+        }
+    }
+
+    /// The same by replays at each slowness itself. Below the fixed point more results than was assumed and above it less, so halving never
+    /// ends in a step that leads away from it.
+    fn looked_at(
+        &mut self,
+        mut found: Run,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+        cohorts: Cohorts,
+    ) -> Run {
+        let (mut low, mut high, mut at) = (1.0, MOST_SLOWED, found.slowed);
         for _ in 0..LOOKS {
-            if care == Care::Quick || found.slowed <= 1.0 {
-                break;
-            }
-            let at = found.slowed;
             self.replays.look_at(at, clients, parameters);
-            let looked = self.run(at, clients, parameters, scale, cohorts);
-            found = self.search(looked, clients, parameters, scale, cohorts);
-            if (found.slowed / at).ln().abs() < CLOSE {
+            found = self.run(at, clients, parameters, scale, cohorts);
+            let results = self.results(&found, parameters, scale);
+            if (results / at).ln().abs() < CLOSE || high / low < 1.0 + CLOSE {
                 break;
             }
+            if results > at {
+                low = at
+            } else {
+                high = at
+            }
+            at = if low < results && results < high { results } else { f64::sqrt(low * high) };
         }
         found
     }
@@ -227,7 +246,7 @@ impl<'a> Engine<'a> {
 /// Rounds in which the demand is found again.
 const ROUNDS: u32 = 12;
 /// Replays at the slowness of a point itself.
-const LOOKS: u32 = 4;
+const LOOKS: u32 = 10;
 /// Two slownesses that differ by less are one: what is forgotten changes by less than its own spread.
 const CLOSE: f64 = 0.02;
 

@@ -78,10 +78,7 @@ impl<'a> Replays<'a> {
     /// Replays at this slowness itself, so that what is asked there is no longer a guess between two powers.
     pub(super) fn look_at(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) {
         let rules = changes::rules(parameters.client, &self.question.changes);
-        let mut demand = self.replay(slowed, clients, rules);
-        let power = (slowed.ln() / POWER.ln()).floor() as u32;
-        demand.at_least(&self.demand(power, clients, parameters));
-        demand.at_most(&self.demand(power + 1, clients, parameters));
+        let demand = self.replay(slowed, clients, rules);
         self.near.push(Replay { rules, clients, slowed, demand });
     }
 
