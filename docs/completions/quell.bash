@@ -1297,7 +1297,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__predict)
-            opts="-q -h --nodes --ppn --fs --list-fs --print-fs --root --depth --image --warm --html --json --measured --think --launch --skew --background --cores --shared-host --stripes --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --color --colour --quiet --config --help create"
+            opts="-q -h --nodes --ppn --fs --list-fs --print-fs --root --depth --image --compare --warm --html --json --measured --think --launch --skew --background --cores --shared-host --stripes --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --color --colour --quiet --config --help create"
             if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -171,7 +171,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each other down when both are busy may be 1.5' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all, for an image what the profile says]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'Predict that this share of the files is gathered into others: 0.5, 50%, N/K' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made' -r
@@ -181,6 +181,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l compare -d 'Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container\'s image, an image of quell that is read, broadcast, or there already'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
@@ -516,7 +517,7 @@ complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print on
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'File of the profile' -r -F
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured. Given again it is a third client, and so on: one client\'s own limit hides what the server can do' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l processes -d 'Most processes at once [default: 8]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 300, with --quick 60]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l iterations -d 'Repetitions of each phase [default: 3, with --quick 2]' -r

@@ -66,7 +66,7 @@ impl CalibrationBounds {
     pub(crate) fn files(&self) -> u64 {
         let processes: u64 =
             self.widths().iter().map(|width| u64::from(*width)).sum::<u64>() + u64::from(self.processes);
-        let sets = 6;
+        let sets = 9;
         processes
             .saturating_mul(self.items)
             .saturating_mul(sets * u64::from(self.iterations))

@@ -104,7 +104,7 @@ const STEP: &str = "what the client keeps, and how long";
 
 /// One lifetime for each aspect; nothing without a second client, or without time.
 pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<CacheLifetime>, CalibrateError> {
-    if leader.second.is_none() || !leader.begins(STEP, 0.0) {
+    if leader.others.is_empty() || !leader.begins(STEP, 0.0) {
         return Ok(Vec::new());
     }
     let mut watched = Vec::new();

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub struct Calibration {
     /// The limits that held.
     pub bounds: CalibrationBounds,
-    /// True if there was a second client.
-    pub has_second_client: bool,
+    /// Clients, this one included. Range: from 1.
+    pub clients: u16,
     /// Rates and latencies by case.
     pub results: CalibrationResults,
     /// Lifetimes in the client's caches; empty where they were not measured.

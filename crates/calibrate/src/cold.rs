@@ -30,7 +30,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
     let rounds: Vec<_> = rounds.collect();
     for (number, (processes, threads)) in rounds.iter().enumerate() {
         if leader.begins("operations that no cache answers", number as f64 / rounds.len() as f64) {
-            let cache = if leader.second.is_some() { CaseCache::Other } else { CaseCache::Own };
+            let cache = if leader.clients() > 1 { CaseCache::Other } else { CaseCache::Own };
             ColdRound::of(leader, cache, *processes, *threads).run(leader)?;
         }
     }
@@ -66,7 +66,9 @@ impl ColdRound {
         self.phase(leader, LoadOperation::Reopen, self.cache, &files, "f")?;
         if self.threads > 1 {
             self.phase(leader, LoadOperation::StatAbsent, CaseCache::Cold, &files, "absent")?;
-            self.both(leader, &files)?;
+            for operation in [LoadOperation::StatAbsent, LoadOperation::Stat, LoadOperation::Create] {
+                self.all_clients(leader, operation)?;
+            }
         }
         if is_new {
             let unseen = self.files(leader, self.crowd())?;
@@ -144,15 +146,25 @@ impl ColdRound {
         CalibrationCase { kind: CaseKind::Metadata(operation), layout, cache, clients: 1, processes, threads }
     }
 
-    /// As many requests from the second client at the same time: more in all than one client gets is what that client
-    /// keeps back, not the server.
-    fn both(self, leader: &mut Leader<'_>, directories: &[String]) -> Result<(), CalibrateError> {
-        let absent = |prefix| self.for_all(LoadOperation::StatAbsent, directories, prefix, self.each);
-        let ours =
-            (0..self.processes).map(|rank| leader.limited(self.task(rank, absent("nowhere")))).collect();
-        let theirs = vec![leader.limited(absent("elsewhere"))];
-        let case = self.case(LoadOperation::StatAbsent, CaseLayout::Unique, CaseCache::Cold);
-        leader.phase_of_both(CalibrationCase { clients: 2, ..case }, ours, theirs)
+    /// As many requests from every client at the same time: more in all than one client gets is what that client keeps
+    /// back, not the server.
+    fn all_clients(self, leader: &mut Leader<'_>, operation: LoadOperation) -> Result<(), CalibrateError> {
+        let mut of_clients = Vec::new();
+        for client in 0..if leader.clients() > 1 { leader.clients() } else { 0 } {
+            // A client knows what it has made.
+            let maker = if client == 0 { By::Second } else { By::Ours };
+            let directories = leader.directories(maker, self.crowd())?;
+            let names = self.for_all(operation, &directories, "f", self.each);
+            if operation == LoadOperation::Stat {
+                leader.prepare(maker, Names { operation: LoadOperation::Create, ..names.clone() })?;
+            }
+            of_clients.push(names);
+        }
+        let Some((ours, theirs)) = of_clients.split_first() else { return Ok(()) };
+        let ours = (0..self.processes).map(|rank| leader.limited(self.task(rank, ours.clone()))).collect();
+        let theirs = theirs.iter().map(|names| leader.limited(names.clone())).collect();
+        let cache = if operation == LoadOperation::Stat { self.cache } else { CaseCache::Cold };
+        leader.phase_of_all(self.case(operation, CaseLayout::Unique, cache), ours, theirs)
     }
 
     /// Lists directories that this client has not seen, each once.

@@ -70,7 +70,7 @@ pub enum CalibrateError {
         /// Its fault, as a verb.
         what: String,
     },
-    /// The second client has the same mount of the file system, and so the same cache, as this one.
+    /// Two clients have the same mount of the file system, and so the same cache.
     #[error("the second client is this client: both use one mount, and its cache")]
     SameClient,
     /// The program's path cannot stand behind the words of a second client.

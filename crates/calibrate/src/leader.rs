@@ -1,4 +1,4 @@
-//! Leads the processes of both clients through phases, and keeps what they measured.
+//! Leads the processes of all clients through phases, and keeps what they measured.
 
 use super::bounds::{CalibrationBounds, Clock};
 use super::series::IDLE;
@@ -13,7 +13,8 @@ use quell_talk::Stop;
 /// The state that all steps share.
 pub(super) struct Leader<'a> {
     pub(super) ours: WorkerGroup,
-    pub(super) second: Option<WorkerGroup>,
+    /// A process on each other client.
+    pub(super) others: Vec<WorkerGroup>,
     pub(super) bounds: &'a CalibrationBounds,
     pub(super) results: CalibrationResults,
     pub(super) skipped: Vec<&'static str>,
@@ -37,12 +38,12 @@ impl<'a> Leader<'a> {
     pub(super) fn new(
         setting: &'a CalibrationSetting<'_>,
         ours: WorkerGroup,
-        second: Option<WorkerGroup>,
+        others: Vec<WorkerGroup>,
         progress: &'a mut dyn FnMut(CalibrationProgress),
     ) -> Self {
         Self {
             ours,
-            second,
+            others,
             bounds: &setting.bounds,
             results: CalibrationResults::default(),
             skipped: Vec::new(),
@@ -95,7 +96,7 @@ impl<'a> Leader<'a> {
     }
 
     fn maker(&mut self, by: By) -> &mut WorkerGroup {
-        match (by, &mut self.second) {
+        match (by, self.others.first_mut()) {
             (By::Second, Some(second)) => second,
             (By::Second | By::Ours, _) => &mut self.ours,
         }
@@ -122,18 +123,28 @@ impl<'a> Leader<'a> {
         Ok(done)
     }
 
-    /// The same of both clients at once.
-    pub(super) fn phase_of_both(
+    /// Clients, this one included.
+    pub(super) fn clients(&self) -> u16 {
+        u16::try_from(self.others.len()).unwrap_or(u16::MAX).saturating_add(1)
+    }
+
+    /// The same of all clients at once, if there are several. Shape: one of `theirs` for each other client.
+    pub(super) fn phase_of_all(
         &mut self,
         case: CalibrationCase,
         ours: Vec<Task>,
         theirs: Vec<Task>,
     ) -> Result<(), CalibrateError> {
-        let Some(second) = &mut self.second else { return Ok(()) };
+        let case = CalibrationCase { clients: self.clients(), ..case };
+        if case.clients == 1 {
+            return Ok(());
+        }
         let count = ours.len();
-        let done = together(vec![(&mut self.ours, ours), (second, theirs)], self.stop)?;
+        let others = self.others.iter_mut().zip(theirs.into_iter().map(|task| vec![task]));
+        let done = together(std::iter::once((&mut self.ours, ours)).chain(others).collect(), self.stop)?;
         let (ours, theirs) = done.split_at(count.min(done.len()));
-        self.results.add(case, CaseRun::of(&[ours, theirs]));
+        let nodes: Vec<&[Done]> = std::iter::once(ours).chain(theirs.chunks(1)).collect();
+        self.results.add(case, CaseRun::of(&nodes));
         Ok(())
     }
 
@@ -163,7 +174,7 @@ impl<'a> Leader<'a> {
     }
 }
 
-/// One of the two clients.
+/// One of the first two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     /// This one.

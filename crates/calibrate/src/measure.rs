@@ -50,16 +50,16 @@ fn measure(
 ) -> Result<Calibration, CalibrateError> {
     let processes = usize::from(setting.bounds.processes.max(1));
     let ours = WorkerGroup::start(&setting.worker, place, processes, "process", setting.stop)?;
-    let second = setting
-        .second
-        .as_ref()
-        .map(|second| WorkerGroup::start(second, place, 1, "second client", setting.stop));
-    let second = second.transpose()?;
-    if second.as_ref().is_some_and(|second| second.shares_client_with(&ours)) {
-        return Err(CalibrateError::SameClient);
+    let mut others: Vec<WorkerGroup> = Vec::new();
+    for (words, number) in setting.others.iter().zip(2..) {
+        let name = if number == 2 { "second client".to_owned() } else { format!("client {number}") };
+        let other = WorkerGroup::start(words, place, 1, &name, setting.stop)?;
+        if std::iter::once(&ours).chain(&others).any(|known| other.shares_client_with(known)) {
+            return Err(CalibrateError::SameClient);
+        }
+        others.push(other);
     }
-    let has_second_client = second.is_some();
-    let mut leader = Leader::new(setting, ours, second, progress);
+    let mut leader = Leader::new(setting, ours, others, progress);
     // First what everything else is judged by, last what is only read.
     phases::run(&mut leader)?;
     cold::run(&mut leader)?;
@@ -74,7 +74,7 @@ fn measure(
     leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
     Ok(Calibration {
         bounds: setting.bounds.clone(),
-        has_second_client,
+        clients: leader.clients(),
         results: leader.results,
         lifetimes,
         habits,

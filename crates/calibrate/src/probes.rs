@@ -58,7 +58,7 @@ pub(super) struct DirectorySteps {
 /// Nothing without a second client: this one would know what it has made.
 pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
     let mut probes = Probes::default();
-    if leader.second.is_none() {
+    if leader.others.is_empty() {
         return Ok(probes);
     }
     let longest = u64::try_from(leader.bounds.cache_wait.as_millis()).unwrap_or(u64::MAX);

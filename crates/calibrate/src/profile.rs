@@ -19,8 +19,8 @@ impl Calibration {
     pub fn profile(&self, name: &str, note: String) -> Profile {
         Profile {
             note: Some(note),
-            network: NetworkSection { round_trip_us: self.round_trip_us() },
-            // One client cannot tell several servers from a faster one: the rates below are those of all together.
+            network: NetworkSection { round_trip_us: self.round_trip_us(), ..NetworkSection::default() },
+            // Clients cannot tell several servers from a faster one: the rates below are those of all together.
             metadata: MetadataSection {
                 servers: Some(Figure::exact(1.0)),
                 threads: Some(Figure::exact(1.0)),
@@ -54,8 +54,8 @@ impl Calibration {
 
     fn server_rates(&self) -> RatesSection {
         // Of files that this client made only those stats count that were asked.
-        let theirs = if self.has_second_client { CaseCache::Other } else { CaseCache::Own };
-        let lookup = match (self.has_second_client, self.habits.own_stats_ask) {
+        let theirs = if self.clients > 1 { CaseCache::Other } else { CaseCache::Own };
+        let lookup = match (self.clients > 1, self.habits.own_stats_ask) {
             (true, _) | (false, Some(true)) => self.rate(LoadOperation::Stat, theirs),
             (false, _) => None,
         };
@@ -106,30 +106,75 @@ impl Calibration {
         let half = both.map(|both| Figure {
             p10: both.p10 * 2.0,
             p50: both.p50 * 2.0,
-            p90: both.p90 * 2.0,
+            p90: if both.is_open() { both.p90 } else { both.p90 * 2.0 },
             source: both.source.map(|how| format!("{how}; open and close taken for equal")),
             ..both
         });
         (half.clone(), half)
     }
 
-    /// The rate of the saturated server by the closed law, or the largest that was measured where nothing bends.
+    /// What the server can do. A client's own limit bends the closed law as a server does, so a bend is the server's only where
+    /// all clients together get hardly more than one; anything else is the least that it can do, open above.
     fn rate(&self, operation: LoadOperation, cache: CaseCache) -> Option<Figure> {
         let laws = self.results.laws(CaseKind::Metadata(operation), CaseLayout::Unique, cache);
         let saturated: Vec<&ClosedLaw> = laws.iter().filter(|law| law.is_saturated()).collect();
-        let error =
-            SampleSummary::of(laws.iter().map(|law| law.error)).map_or(0.0, |error| error.p50) * 100.0;
-        if !saturated.is_empty() && saturated.len() * 2 >= laws.len() {
+        let bends = !saturated.is_empty() && saturated.len() * 2 >= laws.len();
+        let (most, one) = self.largest(operation, CaseLayout::Unique, cache)?;
+        let all = self.of_all(operation, cache);
+        let gain = all.as_ref().map(|(_, all)| all.p50 / one.p50).or_else(|| self.gain());
+        if let Some(gain) = gain.filter(|gain| bends && *gain < GAINS) {
+            let error =
+                SampleSummary::of(laws.iter().map(|law| law.error)).map_or(0.0, |error| error.p50) * 100.0;
             let rates = SampleSummary::of(saturated.iter().map(|law| law.saturated_rate()))?;
             let how = format!(
-                "closed law of 1 to {} requests at once, fit error {error:.0} %",
-                self.most(operation, cache)
+                "closed law of 1 to {} requests at once, fit error {error:.0} %; {} clients got {gain:.1} times the rate of one",
+                self.most(operation, cache),
+                self.clients
             );
-            return Some(widened(spread(&rates, how), error / 100.0));
+            let figure = widened(spread(&rates, how), error / 100.0);
+            let most = all.map_or(0.0, |(_, all)| all.most);
+            // Little more than one client gets is left above what all got.
+            return Some(Figure { p90: figure.p90.max(most) * gain.max(1.0), ..figure });
         }
-        let (most, rates) = self.largest(operation, CaseLayout::Unique, cache)?;
-        let how = format!("at least: {most} requests at once did not saturate the server");
-        Some(spread(&rates, how))
+        let (most, rates) = all.filter(|(_, all)| all.p50 > one.p50).unwrap_or((most, one));
+        let how =
+            format!("at least: {most} requests at once did not saturate the server; {}", self.settles());
+        Some(Figure::at_least(rates.p10, rates.p50, Figure::MOST_RATE).count(rates.count as u64).source(how))
+    }
+
+    /// A case of all clients at once, where there are several: requests at once, and rates.
+    fn of_all(&self, operation: LoadOperation, cache: CaseCache) -> Option<(u32, SampleSummary)> {
+        let wanted = (CaseKind::Metadata(operation), CaseLayout::Unique, cache);
+        let mut cases = self.results.iter().map(|(case, _)| case);
+        let case = cases.find(|case| case.clients > 1 && (case.kind, case.layout, case.cache) == wanted)?;
+        Some((case.population(), self.results.rates(case)?))
+    }
+
+    /// How much more all clients get than one, by absent names, which each client can ask for.
+    fn gain(&self) -> Option<f64> {
+        let (_, all) = self.of_all(LoadOperation::StatAbsent, CaseCache::Cold)?;
+        let (_, one) = self.largest(LoadOperation::StatAbsent, CaseLayout::Unique, CaseCache::Cold)?;
+        Some(all.p50 / one.p50)
+    }
+
+    /// What would tell more of a server that was not saturated.
+    fn settles(&self) -> String {
+        format!("{} clients would tell more", self.clients.saturating_mul(2))
+    }
+
+    /// A sentence on rates that stay open; `None` where none does.
+    pub fn unsettled(&self) -> Option<String> {
+        let mut rates = self.server_rates();
+        let is_open = |slot: &Option<Figure>| slot.as_ref().is_some_and(Figure::is_open);
+        let open = [&mut rates.lookup, &mut rates.lookup_absent, &mut rates.open, &mut rates.create];
+        let clients =
+            if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        open.iter().any(|slot| is_open(slot)).then(|| {
+            format!(
+                "{clients} did not saturate the server: rates are the least that it does, and a prediction's range is open below; {}",
+                self.settles()
+            )
+        })
     }
 
     /// The case with the largest median rate, and the requests at once in it.
@@ -170,6 +215,8 @@ impl Calibration {
             negative_seconds: lifetime(CacheAspect::Absence),
             directory_seconds: lifetime(CacheAspect::DirectoryName),
             attribute_seconds: lifetime(CacheAspect::Attributes),
+            listing_seconds: lifetime(CacheAspect::Listing),
+            cached_entries: None,
             open_asks: self.habits.open_asks,
             open_directory_asks: self.habits.open_directory_asks,
             atomic_open: self.habits.atomic_open,
@@ -201,22 +248,26 @@ impl Calibration {
         Some(spread(&close, "close of a file, which asks no server".into()))
     }
 
-    /// The requests that one client has under way at once, by Little's law, where two clients together always get clearly more than one, and
+    /// The requests that one client has under way at once, by Little's law, where all clients together always get clearly more than one, and
     /// one has clearly less under way than it was given.
     fn requests_in_flight(&self) -> Option<Figure> {
-        let (case, of_both) = self.results.iter().find_map(|(case, _)| {
-            let is_wanted = case.clients == 2 && case.kind == IDLE.kind;
+        let (case, of_all) = self.results.iter().find_map(|(case, _)| {
+            let is_wanted = case.clients > 1 && case.kind == IDLE.kind;
             is_wanted.then(|| self.results.rates(case).map(|rates| (*case, rates)))?
         })?;
         let of_one = self.results.rates(&CalibrationCase { clients: 1, ..case })?;
         let idle = self.results.latencies(&IDLE)?;
         let at = |rate: f64| (rate * idle.p50 / 1e6).max(1.0);
         let given = f64::from(case.population()) / f64::from(case.clients);
-        if of_both.least < MORE * of_one.most || at(of_one.p50) > BENT * given {
+        let further = f64::from(case.clients - 1);
+        if of_all.least < (1.0 + MORE * further) * of_one.most || at(of_one.p50) > BENT * given {
             return None;
         }
-        let how =
-            format!("Little's law; two clients got {:.1} times the rate of one", of_both.p50 / of_one.p50);
+        let how = format!(
+            "Little's law; {} clients got {:.1} times the rate of one",
+            case.clients,
+            of_all.p50 / of_one.p50
+        );
         Some(
             Figure::spread(at(of_one.p10), at(of_one.p50), at(of_one.p90))
                 .count(of_one.count as u64)
@@ -227,9 +278,9 @@ impl Calibration {
     fn data(&self) -> DataSection {
         let one_at_a_time =
             CalibrationCase { kind: CaseKind::Data(DataAccess::Random), layout: CaseLayout::Shared, ..IDLE };
-        let fastest = |clients: u16| {
+        let fastest = |is_wanted: fn(u16) -> bool| {
             let in_order = self.results.iter().map(|(case, _)| case).filter(move |case| {
-                case.kind == CaseKind::Data(DataAccess::Sequential) && case.clients == clients
+                case.kind == CaseKind::Data(DataAccess::Sequential) && is_wanted(case.clients)
             });
             let fastest = in_order.filter_map(|case| Some((case.threads, self.results.rates(case)?)));
             fastest
@@ -242,15 +293,22 @@ impl Calibration {
         let first = self.first_read_us.map(|read| (read, "first read of a file that was just looked up"));
         let small =
             first.filter(|(first, _)| scattered.is_none_or(|(other, _)| first.p50 > other.p50)).or(scattered);
+        let (one, all) = (fastest(|clients| clients == 1), fastest(|clients| clients > 1));
+        let of_one = one.as_ref().map_or(f64::INFINITY, |(_, one)| one.p50);
         DataSection {
-            servers: fastest(2).map(|_| Figure::exact(1.0)),
-            bytes_per_second: fastest(2).map(|(_, rates)| {
-                spread(
-                    &rates,
-                    "at least: two clients read in order at once; all servers taken for one".into(),
-                )
+            servers: all.as_ref().map(|_| Figure::exact(1.0)),
+            stripes: None,
+            bytes_per_second: all.map(|(_, all)| {
+                let how =
+                    format!("{} clients read in order at once; all servers taken for one", self.clients);
+                match all.p50 < GAINS * of_one {
+                    true => spread(&all, how),
+                    false => Figure::at_least(all.p10, all.p50, Figure::MOST_BYTES_RATE)
+                        .count(all.count as u64)
+                        .source(format!("at least: {how}")),
+                }
             }),
-            client_bytes_per_second: fastest(1).map(|(threads, rates)| {
+            client_bytes_per_second: one.map(|(threads, rates)| {
                 spread(&rates, format!("read in order by {threads} threads of one client"))
             }),
             read_us: small.map(|(small, how)| spread(&small, how.into())),
@@ -258,8 +316,10 @@ impl Calibration {
     }
 }
 
-/// Two clients get so many times what one gets: then one is held back by itself.
-const MORE: f64 = 1.6;
+/// Each further client gets at least this part of what one gets: then one is held back by itself.
+const MORE: f64 = 0.6;
+/// All clients together get less than so many times what one gets: then the server holds them back.
+const GAINS: f64 = 1.2;
 /// A kernel answers sooner, a daemon later. Unit: microseconds.
 const DAEMON_US: f64 = 10.0;
 /// With more than this part of the requests under way that threads wait for, nothing holds them back.
@@ -343,7 +403,7 @@ mod tests {
     fn calibration(results: CalibrationResults) -> Calibration {
         Calibration {
             bounds: CalibrationBounds::QUICK,
-            has_second_client: false,
+            clients: 1,
             results,
             lifetimes: Vec::new(),
             habits: ClientHabits::default(),
@@ -382,5 +442,56 @@ mod tests {
         assert_eq!(shared.p90, own.p90);
         let nothing = calibration(CalibrationResults::default()).profile("fs", String::new());
         assert_eq!(nothing.shared_directory.creates_per_second, None);
+    }
+
+    /// The results of clients that each have at most `limit` requests under way, at a server by the closed law.
+    fn limited(service_us: f64, delay_us: f64, limit: u32, clients: u16) -> CalibrationResults {
+        let mut results = CalibrationResults::default();
+        let crowds = [(1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (1, 8, 8), (clients, 8, 8)];
+        for operation in [LoadOperation::StatAbsent, LoadOperation::Create] {
+            for (clients, processes, threads) in crowds {
+                let kind = CaseKind::Metadata(operation);
+                let case = CalibrationCase { kind, clients, processes, threads, ..IDLE };
+                let of_one = (case.population() / u32::from(clients)).min(limit);
+                let law = ClosedLaw { service_us, delay_us, error: 0.0, utilisation: 0.0 };
+                let seconds = 1000.0 / law.rate(of_one * u32::from(clients));
+                let alone = vec![service_us + delay_us];
+                let run = CaseRun { count: 1000, seconds, latencies_us: alone, closes_us: Vec::new() };
+                results.add(case, run);
+            }
+        }
+        results
+    }
+
+    #[test]
+    fn eight_requests_of_each_client_are_no_limit_of_the_server() {
+        // 100 000 a second; a client that has 8 under way gets 1900.
+        let of = |clients| Calibration { clients, ..calibration(limited(10.0, 4200.0, 8, clients)) };
+        for clients in [1, 2, 16] {
+            let calibration = of(clients);
+            let create =
+                calibration.profile("fs", String::new()).rates.create.expect("creates were measured");
+            assert!(create.is_open() && create.p50 < 100_000.0, "{clients}: {create:?}");
+            let said = calibration.unsettled().expect("the server was not saturated");
+            assert!(said.contains(&format!("{} clients would tell more", 2 * clients)), "{said}");
+        }
+        assert!(of(2).profile("fs", String::new()).client.requests_in_flight.is_some());
+        let settled = of(64);
+        let rate = settled.profile("fs", String::new()).rates.lookup_absent.expect("it was measured");
+        assert!(rate.p10 <= 100_000.0 && rate.p90 >= 100_000.0, "{rate:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_limit_of_clients_is_never_that_of_the_server(
+            service in 2.0..200.0_f64, delay in 50.0..5000.0_f64, limit in 1u32..100, clients in 1u16..5,
+        ) {
+            let results = limited(service, delay, limit, clients);
+            let profile = Calibration { clients, ..calibration(results) }.profile("fs", String::new());
+            let (capacity, rate) = (1e6 / service, profile.rates.lookup_absent.expect("it was measured"));
+            proptest::prop_assert!(rate.p10 <= capacity * 1.15 && rate.p90 >= capacity * 0.97, "{rate:?} {capacity}");
+            // One client alone proves nothing.
+            proptest::prop_assert!(clients > 1 || rate.is_open());
+        }
     }
 }

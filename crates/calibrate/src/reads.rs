@@ -74,9 +74,8 @@ fn in_order(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateErro
     }
     let both =
         Task::Data(Data { drop_pages: true, threads: READERS, ..data(leader, file, DataAccess::Sequential) });
-    let of_both =
-        CalibrationCase { clients: 2, ..case(DataAccess::Sequential, CaseCache::Cold, (1, READERS)) };
-    leader.phase_of_both(of_both, vec![both.clone()], vec![both])
+    let theirs = leader.others.iter().map(|_| both.clone()).collect();
+    leader.phase_of_all(case(DataAccess::Sequential, CaseCache::Cold, (1, READERS)), vec![both], theirs)
 }
 
 /// Each width as so many processes, and as so many threads of one.

@@ -12,8 +12,8 @@ pub struct CalibrationSetting<'a> {
     pub directory: &'a Path,
     /// The command of a worker on this client. The working directory comes over its standard input.
     pub worker: Vec<OsString>,
-    /// The same for one worker on a second client, if there is one.
-    pub second: Option<Vec<OsString>>,
+    /// The same for one worker on each other client. The first of them makes what this client has not seen.
+    pub others: Vec<Vec<OsString>>,
     /// The limits.
     pub bounds: CalibrationBounds,
     /// Asked often; when it says yes the calibration cleans up and ends as

@@ -37,11 +37,9 @@ impl Spread {
         Self::of((0..samples).map(value).collect())
     }
 
-    /// A run with every figure at its median, between percentiles of other runs. That run and not the runs' own median, because
-    /// bounds are of it.
-    pub(crate) fn around(median: f64, runs: Vec<f64>) -> Self {
-        let [p10, _, p90] = percentiles(runs).unwrap_or([median; 3]);
-        Self { p10: p10.min(median), p50: median, p90: p90.max(median) }
+    /// The percentiles of runs; without any, the run with every figure at its median.
+    pub(crate) fn of_runs(median: f64, runs: Vec<f64>) -> Self {
+        percentiles(runs).map_or(Self::exact(median), |[p10, p50, p90]| Self { p10, p50, p90 })
     }
 
     /// Each number changed in the same way.

@@ -26,5 +26,5 @@ pub use forecast::{Bottleneck, FigureSensitivity, Forecast, ForecastPoint, Sprea
 pub use operation::{OPERATIONS, PerOperation, ServerOperation};
 pub use parameters::{ClientRules, StartParameters};
 pub use profile::{Figure, Profile, ProfileError, ProfileKind};
-pub use question::{ImageDelivery, StartChanges, StartQuestion};
+pub use question::{ImageDelivery, StartChanges, StartQuestion, ways};
 pub use workload::{Roots, StartScript};

@@ -35,6 +35,8 @@ pub struct StartQuestion {
 pub struct StartChanges {
     /// The program starts from an image.
     pub image: Option<ImageDelivery>,
+    /// A process of each node asks for all others, and keeps every answer.
+    pub once_a_node: bool,
     /// Clients keep absent names.
     pub keeps_absences: bool,
     /// Share of the absent names that are no longer asked for. Range: 0 to 1.
@@ -52,6 +54,28 @@ pub enum ImageDelivery {
     Read,
     /// One node reads it, and the nodes pass it on as a tree.
     Broadcast,
+    /// Each node mounts it and reads what is touched, as of a container's image.
+    Mounted,
+    /// It is on the nodes already.
+    Local,
+}
+
+/// The ways of a program to its nodes, to be compared: name, what it is, changes.
+pub fn ways() -> [(&'static str, &'static str, StartChanges); 6] {
+    let image = |image| StartChanges { image: Some(image), ..StartChanges::default() };
+    let once_a_node = StartChanges { once_a_node: true, ..StartChanges::default() };
+    [
+        ("plain", "every process asks, and its client keeps what the profile says", StartChanges::default()),
+        ("once a node", "a server on each node asks once for all its processes, as Spindle's", once_a_node),
+        ("container", "a squashfs or container image that each node mounts", image(ImageDelivery::Mounted)),
+        ("image", "an image of quell that each node reads", image(ImageDelivery::Read)),
+        (
+            "broadcast",
+            "an image of quell that one node reads and all pass on",
+            image(ImageDelivery::Broadcast),
+        ),
+        ("local", "an image of quell that is on the nodes' disks already", image(ImageDelivery::Local)),
+    ]
 }
 
 impl Default for StartQuestion {

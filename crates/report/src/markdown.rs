@@ -2,7 +2,7 @@
 
 use crate::number::{grouped, seconds};
 use crate::published::{error, number, published, range};
-use crate::text::finished;
+use crate::text::{capitalised, finished};
 use crate::view::{LimitRow, ValidateView, ValidationRow};
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub fn validation(validation: &ValidateView) -> String {
     for used in &validation.uses {
         let _ = writeln!(page, "| {} | {} | {} |", used.letter, used.meaning, used.outcome);
     }
-    page += "\n";
+    let _ = write!(page, "\n{}.\n\n", capitalised(&validation.coverage.words()));
     for used in &validation.uses {
         let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter, used.meaning);
         validation.rows.iter().filter(|row| row.used == used.letter).for_each(|row| page += &line(row));

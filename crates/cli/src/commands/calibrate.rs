@@ -71,11 +71,10 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
     let ourselves = std::env::current_exe()
         .map_err(|source| CalibrateError::Start { process: "a process of quell".into(), source })?;
     let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
-    let second = flags.second_client.as_ref().map(|words| behind(words, &worker));
-    let second = second.transpose()?;
+    let others = flags.second_client.iter().map(|words| behind(words, &worker)).collect::<Result<_, _>>()?;
     let stop = || signals.have_come();
     let setting =
-        CalibrationSetting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
+        CalibrationSetting { directory: &directory, worker, others, bounds: flags.bounds(), stop: &stop };
     let mut line = Progress::new(printer);
     let mut step = "";
     let measured = quell_calibrate::calibrate(&setting, &mut |progress: CalibrationProgress| {
@@ -150,7 +149,7 @@ fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failu
         }
         (_, Some(Errno::NOENT | Errno::NOTDIR)) => "give a directory that is there".to_owned(),
         (CalibrateError::Process { .. } | CalibrateError::Start { .. }, _)
-            if flags.second_client.is_some() =>
+            if !flags.second_client.is_empty() =>
         {
             "try the second client's words with `true`, and quell's and DIR's paths there".to_owned()
         }
@@ -160,14 +159,20 @@ fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failu
 }
 
 fn note(flags: &Calibrate, kind: &str) -> String {
-    let clients = if flags.second_client.is_some() { "two clients" } else { "one client" };
+    let clients = match flags.second_client.len() {
+        0 => "one client".to_owned(),
+        others => format!("{} clients", others + 1),
+    };
     let quick = if flags.quick { " --quick" } else { "" };
     format!("quell calibrate{quick} {}, {kind}, {clients}, from {}", shown(&flags.directory), host::name())
 }
 
 fn doubts(calibration: &Calibration, printer: &Printer) {
-    if !calibration.has_second_client {
+    if calibration.clients == 1 {
         printer.warn("without `--second-client` it was not measured what this client keeps and for how long");
+    }
+    if let Some(unsettled) = calibration.unsettled() {
+        printer.warn(&unsettled);
     }
     for step in &calibration.skipped {
         printer.warn(&format!("no time was left for: {step}; `--at-most TIME` gives more"));

@@ -35,9 +35,10 @@ pub struct Calibrate {
     #[arg(long)]
     pub quick: bool,
     /// Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of
-    /// another client's files are not measured.
+    /// another client's files are not measured. Given again it is a third client, and so on: one client's own limit hides what the
+    /// server can do.
     #[arg(long, value_name = "WORDS")]
-    pub second_client: Option<String>,
+    pub second_client: Vec<String>,
     /// Most processes at once [default: 8].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub processes: Option<u16>,

@@ -54,6 +54,10 @@ pub struct Predict {
     /// Predict a start from an image of quell: read by each node, or broadcast.
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
     pub image: Option<ImageBy>,
+    /// Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container's image, an image of quell
+    /// that is read, broadcast, or there already.
+    #[arg(long, conflicts_with_all = ["image", "html"])]
+    pub compare: bool,
     /// The program has run on the nodes before.
     #[arg(long)]
     pub warm: bool,
@@ -86,7 +90,7 @@ pub struct Predict {
     /// All nodes and servers are one machine, and share its --cores.
     #[arg(long, requires = "cores")]
     pub shared_host: bool,
-    /// Data servers that files, or the image, are spread over [default: all].
+    /// Data servers that files, or the image, are spread over [default: all, for an image what the profile says].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stripes: Option<u32>,
     /// Predict clients that keep absent names.

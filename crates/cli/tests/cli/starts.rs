@@ -98,6 +98,39 @@ fn an_image_on_one_data_server_comes_later_than_one_that_is_spread() {
 }
 
 #[test]
+fn ways_to_the_nodes_are_compared_on_one_file_system() {
+    let test = traced();
+    let words = ["--fs", "hopper-home", "--nodes", "1,1024", "--samples", "3", "--compare"];
+    let found = json(&test, &words);
+    let ways = found["profiles"].as_array().unwrap();
+    let names: Vec<&str> = ways.iter().map(|way| way["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["plain", "once a node", "container", "image", "broadcast", "local"]);
+    let at = |way: usize| ways[way]["points"][1]["seconds"]["p50"].as_f64().unwrap();
+    assert!(at(0) > at(1) && at(4) < at(0) && at(5) <= at(4), "{found}");
+    let outcome = test.quell(&[&["predict", "w.qtrace"], &words[..]].concat());
+    assert!(outcome.stdout.contains("broadcast"), "{outcome}");
+    let refused = test.quell(&["predict", "w.qtrace", "--compare", "--fs", "nfs,gpfs"]);
+    assert!(refused.stderr.contains("on one file system"), "{refused}");
+}
+
+#[test]
+fn privileged_what_makes_a_recording_doubtful_is_said_first() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("python3")]) else { return };
+    std::fs::create_dir(test.path("X")).unwrap();
+    let program = "import os, sys\nos.path.exists('X/a')\nsys.exit(3)";
+    test.quell(&["-q", "record", "-o", "t.qtrace", "--", "python3", "-ISc", program]);
+    let object =
+        test.json(&["predict", "t.qtrace", "--root", "X", "--fs=nfs", "--nodes=1", "--samples=1", "--json"]);
+    assert!(object["notes"].to_string().contains("ended with status 3"), "{object}");
+    let local = "schema_version = 1\nname = 'disk'\nkind = 'measured'\n[network]\nround_trip_us = 1\n";
+    test.write("disk.toml", local);
+    let outcome =
+        test.quell(&["predict", "t.qtrace", "--root", "X", "--fs=disk.toml", "--nodes=1", "--samples=1"]);
+    assert!(outcome.stderr.contains("measured on a local disk"), "{outcome}");
+    assert!(outcome.stdout.contains("assumed"), "{outcome}");
+}
+
+#[test]
 fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
     let test = traced();
     let bare = "schema_version = 1\nname = 'bare'\nkind = 'measured'\n[metadata.operations_per_second]\nlookup = 900\n";

@@ -26,6 +26,21 @@ impl Figure {
         Self { p10, p50, p90, count: None, source: None }
     }
 
+    /// A least value: what was measured without reaching an end. `most` is the most that a figure of its kind may be.
+    pub fn at_least(p10: f64, p50: f64, most: f64) -> Self {
+        Self::spread(p10, p50, most)
+    }
+
+    /// The open end of a rate. Unit: operations a second.
+    pub const MOST_RATE: f64 = RATE.most;
+    /// The same of data. Unit: bytes a second.
+    pub const MOST_BYTES_RATE: f64 = BYTES_RATE.most;
+
+    /// True if its range has no upper end: no measured spread is a factor of a thousand wide.
+    pub fn is_open(&self) -> bool {
+        self.p90 > 1e3 * self.p50
+    }
+
     /// The same, made of so many measurements.
     #[must_use]
     pub fn count(self, count: u64) -> Self {

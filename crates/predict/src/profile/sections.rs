@@ -55,6 +55,8 @@ sections! {
     NetworkSection "network" {
         /// From client to metadata server and back, the server's own work excluded. Unit: microseconds.
         round_trip_us MICROSECONDS,
+        /// From one node to another, where that is not `client_bytes_per_second`.
+        bytes_per_second BYTES_RATE,
     }
 
     /// The metadata servers.
@@ -101,6 +103,10 @@ sections! {
         directory_seconds SECONDS,
         /// The same for attributes. Unit: seconds.
         attribute_seconds SECONDS,
+        /// The same for the entries of a directory that was listed; 0 or absent is never. Unit: seconds.
+        listing_seconds SECONDS,
+        /// Names that a client keeps at once, where that is limited: the oldest goes first.
+        cached_entries COUNT,
         /// True if opening a file whose name is known costs a request.
         open_asks switch,
         /// True if opening a directory to list it costs a request beside the listing.
@@ -136,6 +142,8 @@ sections! {
     DataSection "data" {
         /// Their number.
         servers COUNT,
+        /// Those that one file is spread over, where that is not all of them. An image is one file.
+        stripes COUNT,
         /// Of one server.
         bytes_per_second BYTES_RATE,
         /// Of one client, whatever the number of servers.

@@ -37,7 +37,7 @@ fn network(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks
 }
 
 fn slowest(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks: u64) -> f64 {
-    solve(&network(parameters, counts, cores, ranks), Cohorts::FINE).slowest
+    parameters.error * solve(&network(parameters, counts, cores, ranks), Cohorts::FINE).slowest
 }
 
 /// Percentiles of a number over samples of a profile's figures; each key has a prime of its own.

@@ -14,6 +14,7 @@
 
 mod arithmetic;
 mod counts;
+mod coverage;
 mod directory;
 mod doubt;
 mod engine;
@@ -24,6 +25,7 @@ mod startup;
 mod striping;
 
 pub use counts::StartCounts;
+pub use coverage::{COVERAGE, Coverage};
 pub use doubt::{Alternative, Elasticity};
 pub use missing::{MISSING, MissingFigure};
 pub use row::{Published, PublishedRow, RowRule, RowUnit, RowUse, RowVerdict};

@@ -1,7 +1,7 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
 use super::point::StartDetail;
-use super::replays::{MOST_SLOWED, POWER, Replays, forgets};
+use super::replays::{Clients, MOST_SLOWED, POWER, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
 use crate::profile::Profile;
@@ -40,21 +40,29 @@ impl<'a> Engine<'a> {
         median: &StartParameters,
         runs: &[StartParameters],
     ) -> ForecastPoint<StartDetail> {
-        let (demand, network, times) = self.times(nodes, median, Cohorts::FINE);
-        let mut slowest = Vec::with_capacity(runs.len());
-        let mut mean = Vec::with_capacity(runs.len());
+        self.replays.leave();
+        let Run { demand, network, times, .. } = self.times(nodes, median, Cohorts::FINE, Care::Exact);
+        let launch = self.question.launch;
+        let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
         for run in runs {
-            let (.., times) = self.times(nodes, run, Cohorts::COARSE);
+            let Run { times, network, .. } = self.times(nodes, run, Cohorts::COARSE, Care::Quick);
+            let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
+            // What the model leaves out takes time within bounds too, so that the medians stay in their order.
+            lower.push(run.error * bounds.lower);
+            upper.push(run.error * bounds.upper);
         }
-        let launch = self.question.launch;
-        let bounds = Bounds::of(&network);
+        let Bounds { lower: least, upper: most } = Bounds::of(&network);
+        let bounds = Bounds {
+            lower: Spread::of_runs(least, lower).p50 + launch,
+            upper: Spread::of_runs(most, upper).p50 + launch,
+        };
         let once = demand.broadcast.unwrap_or_default();
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
         let detail = StartDetail {
-            mean: Spread::around(times.mean, mean).map(|seconds| seconds + launch),
+            mean: Spread::of_runs(times.mean, mean).map(|seconds| seconds + launch),
             load: model::load(&self.unslowed(nodes, median)),
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
@@ -62,8 +70,8 @@ impl<'a> Engine<'a> {
         ForecastPoint {
             nodes,
             ranks: nodes.saturating_mul(u64::from(self.question.processes)),
-            seconds: Spread::around(times.slowest, slowest).map(|seconds| seconds + launch),
-            bounds: Bounds { lower: bounds.lower + launch, upper: bounds.upper + launch },
+            seconds: Spread::of_runs(times.slowest, slowest).map(|seconds| seconds + launch),
+            bounds,
             bottleneck: bottleneck(&times.causes, &demand, median),
             detail,
         }
@@ -76,60 +84,150 @@ impl<'a> Engine<'a> {
 
     /// The network of nodes that do not slow each other down: its load says whether they would.
     fn unslowed(&mut self, nodes: u64, parameters: &StartParameters) -> Network {
-        self.network(1.0, parameters, &self.scale(nodes)).1
+        let clients = if self.question.is_warm { Clients::Warm } else { Clients::Cold };
+        self.network(1.0, clients, parameters, &self.scale(nodes)).1
     }
 
-    /// The time of one run. Names are forgotten while a start is slowed down, so what is asked depends on the time that
-    /// it takes: what is asked is found again with the waits that came out, until the time holds or [`ROUNDS`] are done.
+    /// One run of the model. Clients that know something from before are never slower for it: what a warm client asks is what
+    /// each of its processes lost, and nothing keeps these from waiting as cold ones do for the first of them.
     pub(super) fn times(
         &mut self,
         nodes: u64,
         parameters: &StartParameters,
         cohorts: Cohorts,
-    ) -> (Demand, Network, Times) {
+        care: Care,
+    ) -> Run {
         let scale = self.scale(nodes);
-        let mut found = self.run(1.0, parameters, &scale, cohorts);
-        let think = parameters.computing * found.0.think() + parameters.own_answer * found.0.own_answers();
-        let answers = found.1.alone() - think;
-        for _ in 0..ROUNDS {
-            let seconds = found.2.slowest - scale.last_start();
-            // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
-            let is_for_ever = !forgets(&parameters.client, POWER * seconds);
-            if self.question.changes.image.is_some() || is_for_ever || answers <= 0.0 {
+        let mut found = self.settled(Clients::Cold, parameters, &scale, cohorts, care);
+        if self.question.is_warm {
+            let warm = self.settled(Clients::Warm, parameters, &scale, cohorts, care);
+            found = if warm.times.slowest <= found.times.slowest { warm } else { found };
+        }
+        found.times.slowest = scale.last_start() + parameters.error * found.behind(&scale);
+        found.times.mean *= parameters.error;
+        found
+    }
+
+    /// A run in which requests take as long as its clients were replayed with: the slowness is a fixed point, the least of
+    /// several, since every start begins fast. The client's own limits make requests slow as a server does.
+    fn settled(
+        &mut self,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+        cohorts: Cohorts,
+        care: Care,
+    ) -> Run {
+        let first = self.run(1.0, clients, parameters, scale, cohorts);
+        // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
+        let seconds = POWER * first.behind(scale);
+        if self.question.changes.image.is_some() || !forgets(&parameters.client, seconds) {
+            return first;
+        }
+        let found = self.search(first, clients, parameters, scale, cohorts);
+        match care {
+            Care::Exact if found.slowed > 1.0 => self.looked_at(found, clients, parameters, scale, cohorts),
+            _ => found,
+        }
+    }
+
+    /// The same by replays at each slowness itself. Below the fixed point more results than was assumed and above it less, so halving never
+    /// ends in a step that leads away from it.
+    fn looked_at(
+        &mut self,
+        mut found: Run,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+        cohorts: Cohorts,
+    ) -> Run {
+        let (mut low, mut high, mut at) = (1.0, MOST_SLOWED, found.slowed);
+        for _ in 0..LOOKS {
+            self.replays.look_at(at, clients, parameters);
+            found = self.run(at, clients, parameters, scale, cohorts);
+            let results = self.results(&found, parameters, scale);
+            if (results / at).ln().abs() < CLOSE || high / low < 1.0 + CLOSE {
                 break;
             }
-            let slowed = ((seconds - think) / answers).clamp(1.0, MOST_SLOWED);
-            let again = self.run(slowed, parameters, &scale, cohorts);
-            let holds = again.2.slowest <= found.2.slowest * (1.0 + 1e-3);
-            if again.2.slowest > found.2.slowest {
-                found = again;
+            if results > at {
+                low = at
+            } else {
+                high = at
             }
-            if holds {
-                break;
-            }
+            at = if low < results && results < high { results } else { f64::sqrt(low * high) };
         }
         found
+    }
+
+    /// Goes from one slowness to the one that results, and halves where that would lead back.
+    fn search(
+        &mut self,
+        from: Run,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+        cohorts: Cohorts,
+    ) -> Run {
+        let (mut low, mut high) = (1.0, MOST_SLOWED);
+        let mut found = from;
+        for _ in 0..ROUNDS {
+            let (at, results) = (found.slowed, self.results(&found, parameters, scale));
+            if (results / at).ln().abs() < CLOSE {
+                break;
+            }
+            if results > at {
+                low = at
+            } else {
+                high = at
+            }
+            let is_between = low < results && results < high && high == MOST_SLOWED;
+            let next = if is_between { results } else { f64::sqrt(low * high.min(results.max(at))) };
+            found = self.run(next.clamp(low, high), clients, parameters, scale, cohorts);
+        }
+        found
+    }
+
+    /// How much longer requests took in a run than they would alone at the medians, with which clients are replayed.
+    fn results(&self, run: &Run, parameters: &StartParameters, scale: &Scale) -> f64 {
+        let median = StartParameters::median(self.profile);
+        let Run { demand, .. } = run;
+        let think = parameters.computing * demand.think() + parameters.own_answer * demand.own_answers();
+        let alone = demand.waits().dot(&median.latency()) + demand.awaited() / median.client_rate;
+        match alone > 0.0 {
+            true => ((run.behind(scale) - think) / alone).clamp(1.0, MOST_SLOWED),
+            false => 1.0,
+        }
     }
 
     fn run(
         &mut self,
         slowed: f64,
+        clients: Clients,
         parameters: &StartParameters,
         scale: &Scale,
         cohorts: Cohorts,
-    ) -> (Demand, Network, Times) {
-        let (demand, network) = self.network(slowed, parameters, scale);
+    ) -> Run {
+        let (demand, network) = self.network(slowed, clients, parameters, scale);
         let times = solve(&network, cohorts);
-        (demand, network, times)
+        Run { slowed, demand, network, times }
     }
 
-    fn network(&mut self, slowed: f64, parameters: &StartParameters, scale: &Scale) -> (Demand, Network) {
-        let mut demand = self.replays.slowed(slowed, parameters);
+    fn network(
+        &mut self,
+        slowed: f64,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+    ) -> (Demand, Network) {
+        let mut demand = self.replays.slowed(slowed, clients, parameters);
+        let mut scale = *scale;
         if let Some(image) = self.question.changes.image {
-            let (bytes, warm) = (self.image_bytes, self.question.is_warm);
-            demand = changes::from_image(&demand, bytes, image, parameters, scale, warm);
+            // The files of a tree lie on all servers; an image is one file.
+            scale.stripes = scale.stripes.or(Some(parameters.stripes));
+            let bytes = self.image_bytes;
+            demand = changes::from_image(&demand, bytes, image, parameters, &scale, clients == Clients::Warm);
         }
-        let network = Network::new(&demand, parameters, scale);
+        let network = Network::new(&demand, parameters, &scale);
         (demand, network)
     }
 
@@ -146,7 +244,37 @@ impl<'a> Engine<'a> {
 }
 
 /// Rounds in which the demand is found again.
-const ROUNDS: u32 = 2;
+const ROUNDS: u32 = 12;
+/// Replays at the slowness of a point itself.
+const LOOKS: u32 = 10;
+/// Two slownesses that differ by less are one: what is forgotten changes by less than its own spread.
+const CLOSE: f64 = 0.02;
+
+/// The care with which a run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// One of many: between replays that are there.
+    Quick,
+    /// A point of the curve: by replays at its own slowness.
+    Exact,
+}
+
+/// One run of the model.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Requests of the replay took so many times as long as alone at the medians.
+    pub(super) slowed: f64,
+    pub(super) demand: Demand,
+    pub(super) network: Network,
+    pub(super) times: Times,
+}
+
+impl Run {
+    /// The time of a node from the last start on. Unit: seconds.
+    fn behind(&self, scale: &Scale) -> f64 {
+        self.times.slowest - scale.last_start()
+    }
+}
 
 fn bottleneck(causes: &Causes, demand: &Demand, parameters: &StartParameters) -> Bottleneck {
     let own = Own::ALL.map(|own| (Bottleneck::Own(own), causes.own[own as usize]));

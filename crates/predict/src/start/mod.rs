@@ -12,4 +12,6 @@ pub use point::{StartDetail, StartForecast, StartSummary};
 pub use predict::forecast;
 
 #[cfg(test)]
+mod forgetting;
+#[cfg(test)]
 mod tests;

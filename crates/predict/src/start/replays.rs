@@ -12,19 +12,39 @@ pub(super) const POWER: f64 = 4.0;
 /// Requests slower than that forget nothing more: a lookup of a tenth of a millisecond takes half an hour.
 pub(super) const MOST_SLOWED: f64 = 16_777_216.0;
 
+/// A state of the clients before the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clients {
+    /// They know nothing.
+    Cold,
+    /// The program has run there before.
+    Warm,
+}
+
+/// A replay, and what it depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Replay {
+    rules: ClientRules,
+    clients: Clients,
+    slowed: f64,
+    demand: Demand,
+}
+
 /// Demands of a node by how much its requests are slowed, each replayed once.
 pub(super) struct Replays<'a> {
     scripts: Vec<StartScript>,
     profile: &'a Profile,
     question: &'a StartQuestion,
-    /// Demands that were replayed, with what they depend on.
-    pub(super) replayed: Vec<(ClientRules, u32, Demand)>,
+    /// At powers of [`POWER`].
+    pub(super) replayed: Vec<Replay>,
+    /// Between them, where a point of the curve was found to lie.
+    near: Vec<Replay>,
 }
 
 impl<'a> Replays<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let scripts = scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
-        Self { scripts, profile, question, replayed: Vec::new() }
+        Self { scripts, profile, question, replayed: Vec::new(), near: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -34,54 +54,82 @@ impl<'a> Replays<'a> {
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
     /// time has no step where a replay gives way to the next.
-    pub(super) fn slowed(&mut self, slowed: f64, parameters: &StartParameters) -> Demand {
+    pub(super) fn slowed(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) -> Demand {
         let power = slowed.ln() / POWER.ln();
-        let mut demand = self.demand(power.floor() as u32, parameters);
-        if power.fract() > 0.0 {
-            let above = self.demand(power.floor() as u32 + 1, parameters);
-            demand.towards(&above, power.fract());
+        let mut demand = self.demand(power.floor() as u32, clients, parameters);
+        if power.fract() <= 0.0 {
+            return demand;
         }
+        let mut above = self.demand(power.floor() as u32 + 1, clients, parameters);
+        let (mut from, mut to) = (power.floor(), power.floor() + 1.0);
+        let rules = changes::rules(parameters.client, &self.question.changes);
+        for replay in self.near.iter().filter(|replay| replay.serves(&rules, clients)) {
+            let at = replay.slowed.ln() / POWER.ln();
+            if at <= power && at > from {
+                (from, demand) = (at, replay.demand.clone());
+            } else if at > power && at < to {
+                (to, above) = (at, replay.demand.clone());
+            }
+        }
+        demand.towards(&above, (power - from) / (to - from));
         demand
     }
 
-    /// The same for a power of [`POWER`]; never less than for a lower one.
-    fn demand(&mut self, power: u32, parameters: &StartParameters) -> Demand {
+    /// Replays at this slowness itself, so that what is asked there is no longer a guess between two powers.
+    pub(super) fn look_at(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) {
         let rules = changes::rules(parameters.client, &self.question.changes);
-        let serves = |(own, at, demand): &&(ClientRules, u32, Demand)| {
-            *at == power && demand.alike.serves(own, &rules)
-        };
-        if let Some((.., known)) = self.replayed.iter().find(serves) {
-            return known.clone();
+        let demand = self.replay(slowed, clients, rules);
+        self.near.push(Replay { rules, clients, slowed, demand });
+    }
+
+    /// Forgets where the last point of the curve lay: a point does not depend on which others are asked for.
+    pub(super) fn leave(&mut self) {
+        self.near.clear();
+    }
+
+    /// The same for a power of [`POWER`]; never less than for a lower one.
+    fn demand(&mut self, power: u32, clients: Clients, parameters: &StartParameters) -> Demand {
+        let rules = changes::rules(parameters.client, &self.question.changes);
+        let slowed = POWER.powf(f64::from(power));
+        let serves = |replay: &&Replay| replay.slowed == slowed && replay.serves(&rules, clients);
+        if let Some(known) = self.replayed.iter().find(serves) {
+            return known.demand.clone();
         }
-        let mut whole = self.replay(power, rules);
+        let mut whole = self.replay(slowed, clients, rules);
         if power > 0 {
-            whole.at_least(&self.demand(power - 1, parameters));
+            whole.at_least(&self.demand(power - 1, clients, parameters));
         }
-        self.replayed.push((rules, power, whole.clone()));
+        self.replayed.push(Replay { rules, clients, slowed, demand: whole.clone() });
         whole
     }
 
     /// Replays with the median's latencies, so that few replays serve many runs: they decide when names are forgotten and
     /// which process comes first, nothing else.
-    fn replay(&self, power: u32, rules: ClientRules) -> Demand {
+    pub(super) fn replay(&self, slowed: f64, clients: Clients, rules: ClientRules) -> Demand {
         let median = StartParameters::median(self.profile);
         let mut latency = median.latency();
-        latency.0.iter_mut().for_each(|seconds| *seconds *= POWER.powf(f64::from(power)));
+        latency.0.iter_mut().for_each(|seconds| *seconds *= slowed);
         let machine = Machine {
             processes: self.question.processes,
             cores: self.question.cores.map(|cores| cores.ceil() as u32),
             cpu: median.cpu,
             cpu_of_a_byte: median.cpu_of_a_byte,
             own_answer: median.own_answer,
-            is_warm: self.question.is_warm,
+            is_warm: clients == Clients::Warm,
             latency,
-            byte: 1.0 / median.client_rate,
+            byte: slowed / median.client_rate,
         };
         let mut demands = self.scripts.iter().map(|script| demand(script, rules, &machine));
         let mut whole = demands.next().unwrap_or_default();
         demands.for_each(|other| whole.add(&other));
         whole.scale(1.0 / self.scripts.len().max(1) as f64);
         whole
+    }
+}
+
+impl Replay {
+    fn serves(&self, rules: &ClientRules, clients: Clients) -> bool {
+        self.clients == clients && self.demand.alike.serves(&self.rules, rules)
     }
 }
 

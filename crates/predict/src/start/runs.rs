@@ -1,6 +1,6 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
-use super::engine::Engine;
+use super::engine::{Care, Engine};
 use super::point::StartDetail;
 use crate::StartParameters;
 use crate::chance::Chance;
@@ -32,7 +32,7 @@ pub(super) fn sensitivities(
     let (profile, launch) = (engine.profile, engine.question.launch);
     // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
     let last_start = engine.scale(point.nodes).last_start();
-    let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
+    let coarse = engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
     let fine = point.seconds.p50 - launch - last_start;
     let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
@@ -41,7 +41,7 @@ pub(super) fn sensitivities(
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
             let parameters = StartParameters::choose(profile, &choice);
-            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE).2;
+            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE, Care::Quick).times;
             Some(last_start + (times.slowest - last_start) * scale + launch)
         })
     };
@@ -78,14 +78,17 @@ const KEYS: &[&str] = &[
     "client_bytes_per_second",
     "read_us",
     "open_rides_seconds",
+    "listing_seconds",
+    "cached_entries",
+    "stripes",
+    "network.bytes_per_second",
+    "model",
 ];
 
 /// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
-/// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
-/// a request, so those two take one.
+/// few replays serve all runs.
 fn column(key: &str) -> usize {
     let first = match key {
-        "threads" => "operations_per_second",
         key if is_lifetime(key) => "positive_seconds",
         key => key,
     };
@@ -93,7 +96,7 @@ fn column(key: &str) -> usize {
 }
 
 fn is_lifetime(key: &str) -> bool {
-    key.ends_with("_seconds")
+    key.ends_with("_seconds") || key == "cached_entries"
 }
 
 /// Lifetimes decide what is replayed, so they take one of three values; everything else any.

@@ -11,22 +11,33 @@ pub(super) enum Kept {
     Directory,
     Attributes,
     Link,
+    Listing,
 }
+
+/// The number of [`Kept`].
+pub(super) const KINDS: usize = 6;
 
 /// Ages by which a replay was decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Alike {
     /// The oldest that was young enough, by [`Kept`]. Unit: seconds.
-    oldest: [f64; 5],
+    oldest: [f64; KINDS],
     /// The youngest that was not.
-    youngest: [f64; 5],
+    youngest: [f64; KINDS],
+    /// The most names that were kept at once, or would have been.
+    pub(super) most_kept: f64,
     /// The end of the replay's last process. Unit: seconds.
-    pub(super) ended: f64,
+    pub(crate) ended: f64,
 }
 
 impl Default for Alike {
     fn default() -> Self {
-        Self { oldest: [f64::NEG_INFINITY; 5], youngest: [f64::INFINITY; 5], ended: 0.0 }
+        Self {
+            oldest: [f64::NEG_INFINITY; KINDS],
+            youngest: [f64::INFINITY; KINDS],
+            most_kept: 0.0,
+            ended: 0.0,
+        }
     }
 }
 
@@ -44,6 +55,7 @@ impl Alike {
     pub(super) fn and(&mut self, other: &Self) {
         self.oldest.iter_mut().zip(other.oldest).for_each(|(own, other)| *own = own.max(other));
         self.youngest.iter_mut().zip(other.youngest).for_each(|(own, other)| *own = own.min(other));
+        self.most_kept = self.most_kept.max(other.most_kept);
         self.ended = self.ended.max(other.ended);
     }
 
@@ -54,6 +66,8 @@ impl Alike {
             negative: 0.0,
             directory: 0.0,
             attributes: 0.0,
+            listing: 0.0,
+            entries: rules.entries.min(self.most_kept),
             open_rides: rules.open_rides.min(self.ended),
             ..*rules
         };
@@ -68,7 +82,7 @@ impl Alike {
 }
 
 /// Lifetimes by [`Kept`]. Unit: seconds.
-pub(super) fn lives(rules: &ClientRules) -> [f64; 5] {
-    let ClientRules { positive, negative, directory, attributes, .. } = *rules;
-    [positive, negative, directory, attributes, attributes.max(positive)]
+pub(super) fn lives(rules: &ClientRules) -> [f64; KINDS] {
+    let ClientRules { positive, negative, directory, attributes, listing, .. } = *rules;
+    [positive, negative, directory, attributes, attributes.max(positive), listing]
 }

@@ -8,6 +8,8 @@
 //! lifetimes (`node.rs`). Only the number of nodes is left to the model.
 
 mod alike;
+#[cfg(test)]
+pub(crate) mod cluster;
 mod deeds;
 mod mapped;
 mod node;
@@ -138,6 +140,11 @@ impl Demand {
     /// Answers that one process gets from its client without waiting.
     pub(crate) fn own_answers(&self) -> f64 {
         self.segments.iter().map(|segment| segment.own_answers).sum()
+    }
+
+    /// Data that one process waits for. Unit: bytes.
+    pub(crate) fn awaited(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.awaited).sum()
     }
 
     /// Computing of one process. Unit: seconds.

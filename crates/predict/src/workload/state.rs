@@ -3,13 +3,14 @@
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
-use super::alike::{Alike, Kept, lives};
+use super::alike::{Alike, KINDS, Kept, lives};
 use super::readahead;
 use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::NameId;
 use super::windows::Windows;
 use crate::ServerOperation;
 use crate::parameters::ClientRules;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A client's knowledge of one name.
@@ -25,6 +26,8 @@ struct KnownName {
     attributes: f64,
     /// Since when what the link holds is known.
     link: f64,
+    /// Since when its entries are known.
+    listed: f64,
     /// Until when an open is told and not waited for. Range: below 0 where there was no lookup since the last open.
     rides: f64,
     /// Attributes are asked again: it was read.
@@ -47,6 +50,7 @@ impl Default for KnownName {
             name: f64::NEG_INFINITY,
             attributes: f64::NEG_INFINITY,
             link: f64::NEG_INFINITY,
+            listed: f64::NEG_INFINITY,
             rides: -1.0,
             is_spoiled: false,
             has_place: false,
@@ -63,10 +67,13 @@ pub(super) struct Caches<'a> {
     script: &'a StartScript,
     rules: ClientRules,
     /// Lifetimes by [`Kept`].
-    lives: [f64; 5],
+    lives: [f64; KINDS],
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
     known: Vec<KnownName>,
+    /// Names that are kept, by when they were learnt, where their number is limited. One that was learnt again is there twice.
+    kept: VecDeque<(NameId, f64)>,
+    kept_names: usize,
     /// Names in each directory. Shape: one entry a name.
     children: Vec<Vec<NameId>>,
 }
@@ -121,6 +128,8 @@ impl<'a> Caches<'a> {
             lives: lives(&rules),
             alike: Alike::default(),
             known: vec![KnownName::default(); script.names.len()],
+            kept: VecDeque::new(),
+            kept_names: 0,
             children,
         }
     }
@@ -169,7 +178,8 @@ impl<'a> Caches<'a> {
         if facts.is_top {
             return self.top(name, now);
         }
-        let opens = matches!(act.deed, Deed::Open(_)) && is_last && !is_absent;
+        let opens =
+            matches!(act.deed, Deed::Open(_) | Deed::Ask(ServerOperation::Create)) && is_last && !is_absent;
         if opens && self.rules.atomic_open {
             return Need::Nothing;
         }
@@ -248,7 +258,10 @@ impl<'a> Caches<'a> {
                 let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
                 once(!is_known, ServerOperation::Readlink, Effect::Link(name))
             }
-            Deed::List(name) => once(true, ServerOperation::Readdir, Effect::Listed(name)),
+            Deed::List(name) => {
+                let is_known = self.keeps(Kept::Listing, self.known[name.0 as usize].listed, now);
+                once(!is_known, ServerOperation::Readdir, Effect::Listed(name))
+            }
             Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
                 readahead::of_call(there, missing, pages)
             }),
@@ -260,7 +273,16 @@ impl<'a> Caches<'a> {
                 or_own(asks, ServerOperation::Close, Effect::None)
             }
             Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
-            Deed::Ask(operation) => once(true, operation, Effect::None),
+            // What a client has made it knows, and what it has removed is absent.
+            Deed::Ask(operation) => {
+                let last = act.walk.clone().last().map(|at| self.script.walks[at as usize]);
+                let effect = match (operation, last) {
+                    (ServerOperation::Create, Some(name)) => Effect::Opened(name),
+                    (ServerOperation::Unlink, Some(name)) => Effect::Name(name, true),
+                    _ => Effect::None,
+                };
+                once(true, operation, effect)
+            }
         }
     }
 
@@ -320,6 +342,7 @@ impl<'a> Caches<'a> {
             }
             Effect::Link(name) => self.known[name.0 as usize].link = now,
             Effect::Listed(name) => {
+                self.known[name.0 as usize].listed = now;
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes;
                 if rules.readdir_fills {
                     for child in std::mem::take(&mut self.children[name.0 as usize]) {
@@ -336,8 +359,27 @@ impl<'a> Caches<'a> {
         }
     }
 
+    /// Forgets the oldest names where one more would be too many.
+    fn make_room(&mut self, name: NameId, now: f64) {
+        self.kept_names += usize::from(self.known[name.0 as usize].name == f64::NEG_INFINITY);
+        self.alike.most_kept = self.alike.most_kept.max(self.kept_names as f64);
+        if self.rules.entries.is_infinite() {
+            return;
+        }
+        self.kept.push_back((name, now));
+        while self.kept_names as f64 > self.rules.entries {
+            let Some((oldest, since)) = self.kept.pop_front() else { return };
+            let known = &mut self.known[oldest.0 as usize];
+            if known.name == since && oldest != name {
+                (known.name, known.attributes) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+                self.kept_names -= 1;
+            }
+        }
+    }
+
     fn learn(&mut self, name: NameId, is_absent: bool, now: f64, is_lookup: bool) {
         let rides = self.rules.open_rides;
+        self.make_room(name, now);
         let known = &mut self.known[name.0 as usize];
         known.was_answered = true;
         known.is_absent = is_absent;

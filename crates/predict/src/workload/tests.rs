@@ -42,6 +42,8 @@ const READ: (&[u32], bool, Deed) = (&[], false, Deed::Read(NameId(2), 0, 1));
 const MISS: (&[u32], bool, Deed) = (&[0, 1, 3], true, Deed::Find);
 const LIST: (&[u32], bool, Deed) = (&[], false, Deed::List(NameId(1)));
 const OTHER: (&[u32], bool, Deed) = (&[0, 1, 4], false, Deed::Stat(NameId(4)));
+const CREATE: (&[u32], bool, Deed) = (&[0, 1, 4], false, Deed::Ask(ServerOperation::Create));
+const UNLINK: (&[u32], bool, Deed) = (&[0, 1, 4], false, Deed::Ask(ServerOperation::Unlink));
 const FSTAT: (&[u32], bool, Deed) = (&[], false, Deed::Stat(NameId(2)));
 
 /// A client that keeps everything and asks for opens.
@@ -50,6 +52,8 @@ const KEEPS: ClientRules = ClientRules {
     negative: 3600.0,
     directory: 3600.0,
     attributes: 3600.0,
+    listing: 0.0,
+    entries: f64::INFINITY,
     open_asks: true,
     open_directory_asks: false,
     atomic_open: false,
@@ -104,6 +108,17 @@ fn a_client_asks_what_its_rules_say() {
         (&[OPEN, OPEN], ClientRules { open_rides: 1.0, ..KEEPS }, "lookup 2 getattr 1 open 2"),
         (&[LIST, OTHER], KEEPS, "lookup 2 getattr 1 readdir 1"),
         (&[LIST, OTHER], ClientRules { readdir_fills: true, ..KEEPS }, "lookup 1 getattr 1 readdir 1"),
+        (&[LIST, LIST], KEEPS, "readdir 2"),
+        (&[LIST, LIST], ClientRules { listing: 3600.0, ..KEEPS }, "readdir 1"),
+        // A directory and two names of three: the oldest goes, and is asked for again.
+        (&[STAT, OTHER, STAT], KEEPS, "lookup 3 getattr 1"),
+        (&[STAT, OTHER, STAT], ClientRules { entries: 2.0, ..KEEPS }, "lookup 5 getattr 1"),
+        (&[CREATE, OTHER, UNLINK], KEEPS, "lookup 2 getattr 1 create 1 unlink 1"),
+        (
+            &[CREATE, OTHER, UNLINK],
+            ClientRules { atomic_open: true, ..KEEPS },
+            "lookup 1 getattr 1 create 1 unlink 1",
+        ),
         (&[OPEN, READ, READ, FSTAT], KEEPS, "lookup 2 getattr 1 open 1 read 1"),
         (
             &[OPEN, READ, FSTAT],
@@ -117,6 +132,21 @@ fn a_client_asks_what_its_rules_say() {
         ),
     ] {
         assert_eq!(asked(deeds, rules, machine(1, false)), expected, "{deeds:?}");
+    }
+}
+
+#[test]
+fn a_replay_serves_a_client_that_keeps_as_many_names_as_it_needed() {
+    let rules = |entries| ClientRules { entries, ..KEEPS };
+    let replayed = |entries| demand(&script(&[STAT, OTHER, STAT]), rules(entries), &machine(1, false)).alike;
+    for (own, other, serves) in [
+        (2.0, 2.0, true),
+        (2.0, 3.0, false),
+        (3.0, f64::INFINITY, true),
+        (f64::INFINITY, 2.0, false),
+        (f64::INFINITY, 3.0, true),
+    ] {
+        assert_eq!(replayed(own).serves(&rules(own), &rules(other)), serves, "{own} {other}");
     }
 }
 
@@ -221,6 +251,8 @@ fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> ClientRules {
         negative,
         directory,
         attributes,
+        listing: directory,
+        entries: f64::INFINITY,
         open_asks: switches[0],
         open_directory_asks: switches[1],
         atomic_open: switches[2],
@@ -289,6 +321,8 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         negative_seconds,
         directory_seconds,
         attribute_seconds,
+        listing_seconds: exact(lives[2]),
+        cached_entries: None,
         open_asks,
         open_directory_asks,
         atomic_open,

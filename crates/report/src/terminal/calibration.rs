@@ -127,6 +127,7 @@ fn figure_row(key: &str, figure: &Figure) -> Vec<String> {
         |value: f64| if value < 100.0 { format!("{}", (value * 100.0).round() / 100.0) } else { rate(value) };
     let spread = match figure.is_exact() {
         true => [String::new(), value(figure.p50), String::new()],
+        false if figure.is_open() => [value(figure.p10), value(figure.p50), "open".to_owned()],
         false => [figure.p10, figure.p50, figure.p90].map(value),
     };
     let mut cells = vec![key.to_owned()];

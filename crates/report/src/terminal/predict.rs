@@ -25,7 +25,7 @@ pub fn predict(object: &PredictView, style: Style) -> String {
     }
     object.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
     match object.profiles.as_slice() {
-        [only] => one(&mut page, only, inputs.launch_seconds),
+        [only] => one(&mut page, only, inputs),
         several => compared(&mut page, several),
     }
     page.finished()
@@ -58,19 +58,18 @@ fn nodes(inputs: &PredictInputs) -> String {
     said.join(", ")
 }
 
-fn one(page: &mut Page, profile: &PredictProfile, launch: f64) {
+fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
     page.entry("fs", &about(profile), Role::Plain);
+    page.entry("assumed", &assumed(inputs, profile), Role::Plain);
     if let Some(last) = profile.points.last() {
-        page.entry("time", &time(last, launch), Role::Plain);
+        page.entry("time", &time(last, inputs.launch_seconds), Role::Plain);
+        narrower(last, profile).iter().for_each(|text| page.entry("narrower", text, Role::Plain));
     }
     page.entry("knee", &knee(profile), Role::Plain);
     for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
         said.iter().for_each(|text| page.entry(key, text, Role::Doubt));
     }
-    page.section(
-        "Start-up, slowest rank; at least, at most: with every figure at its median",
-        &points(&profile.points),
-    );
+    page.section("Start-up, slowest rank; at least, at most: medians of bounds", &points(&profile.points));
     plot(page, std::slice::from_ref(profile));
     page.section("What the time depends on, at the largest number of nodes", &tornado(profile));
 }
@@ -79,6 +78,44 @@ fn about(profile: &PredictProfile) -> String {
     let note = profile.note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
     format!("{} ({}){note}", clean(&profile.name), profile.kind)
 }
+
+/// What matters, and is seldom known: where the tree and an image lie, and how nodes start.
+fn assumed(inputs: &PredictInputs, profile: &PredictProfile) -> String {
+    let median = |key: &str| profile.figures.iter().find(|figure| figure.key == key).map(|figure| figure.p50);
+    let servers = median("metadata.servers").unwrap_or(1.0);
+    let mut said = vec![format!("the tree on {}", counted(servers as u64, "metadata server"))];
+    if inputs.image_bytes.is_some() {
+        let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
+        let on =
+            stripes.map_or("all data servers".to_owned(), |number| counted(number as u64, "data server"));
+        said.push(format!("the image on {on}"));
+    }
+    if inputs.skew_seconds <= 0.0 {
+        said.push("all nodes start at once".to_owned());
+    }
+    if inputs.launch_seconds <= 0.0 {
+        said.push("no launcher's time".to_owned());
+    }
+    said.join(", ")
+}
+
+/// What to measure where a range says little.
+fn narrower(last: &PredictPoint, profile: &PredictProfile) -> Option<String> {
+    let widest = profile
+        .sensitivities
+        .iter()
+        .find(|found| !["computing", "model"].contains(&found.figure.as_str()))?;
+    let how = match widest.figure.as_str() {
+        "stripes" | "data.servers" => "the file system tells it, and `--stripes N` takes it",
+        _ => "`quell calibrate DIR -o FILE --second-client WORDS` measures it",
+    };
+    let (one, other) = (seconds(widest.seconds_at_p10), seconds(widest.seconds_at_p90));
+    (last.seconds.p90 > WIDE * last.seconds.p10)
+        .then(|| format!("`{}` alone makes it {one} to {other}: {how}", widest.figure))
+}
+
+/// Above this factor from p10 to p90 a range says little.
+const WIDE: f64 = 4.0;
 
 fn time(point: &PredictPoint, launch: f64) -> String {
     let range = point.seconds;
@@ -220,7 +257,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
             said.iter().for_each(|text| page.entry(key, &format!("{name}: {text}"), Role::Doubt));
         }
     }
-    let mut title = "Start-up, slowest rank, medians; fastest file system first";
+    let mut title = "Start-up, slowest rank, medians; fastest first";
     let mut rest = ranked.as_slice();
     while !rest.is_empty() {
         let fits = |count: &usize| medians(&rest[..*count]).natural_width() <= page.style.width;
@@ -231,7 +268,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
     }
     let mut table = Table::default()
         .number("place")
-        .text("file system")
+        .text("")
         .number("p10")
         .number("p50")
         .number("p90")

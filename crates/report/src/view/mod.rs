@@ -79,8 +79,8 @@ pub use report::{
 pub use schemas::{NamedSchema, SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
 pub use validate::{
-    Alternative, NotReproducible, PublishedFigure, RowElasticity, ValidateView, ValidationRow, ValidationUse,
-    validate,
+    Alternative, NotReproducible, PublishedFigure, RangeCoverage, RowElasticity, ValidateView, ValidationRow,
+    ValidationUse, validate,
 };
 
 /// Version of every object. It changes when a field is removed or gets another meaning.

@@ -16,7 +16,7 @@ pub fn page_of_start(
     PredictionPage {
         title: title(predict),
         subject: format!("quell predict: {}", crate::text::command(&predict.command)),
-        bounds: "bounds hold with every figure at its median".to_owned(),
+        bounds: "bounds are medians over the runs".to_owned(),
         curves: predict.profiles.iter().map(curve).collect(),
         measured: measured.to_vec(),
         tornadoes: predict.profiles.iter().filter_map(tornado).collect(),

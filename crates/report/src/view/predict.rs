@@ -213,7 +213,7 @@ fn inputs(
         stripes: question.stripes,
         launch_seconds: question.launch,
         what_if: what_if(question),
-        image_bytes: predictions.first().and_then(|(_, prediction)| prediction.summary.image_bytes),
+        image_bytes: predictions.iter().find_map(|(_, prediction)| prediction.summary.image_bytes),
         samples: question.samples,
         seed: question.seed,
     }
@@ -226,6 +226,8 @@ fn what_if(question: &StartQuestion) -> Vec<String> {
     let image = changes.image.map(|image| match image {
         ImageDelivery::Read => "an image that each node reads".to_owned(),
         ImageDelivery::Broadcast => "an image that is broadcast".to_owned(),
+        ImageDelivery::Mounted => "an image that each node mounts".to_owned(),
+        ImageDelivery::Local => "an image on the nodes".to_owned(),
     });
     let said = [
         image,

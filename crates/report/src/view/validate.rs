@@ -16,6 +16,8 @@ pub struct ValidateView {
     pub not_reproducible: Vec<NotReproducible>,
     /// Assumptions that the figures cannot tell apart.
     pub alternatives: Vec<Alternative>,
+    /// How often ranges hold what was measured on the rig.
+    pub coverage: RangeCoverage,
     /// The elasticity of times with figures of the profiles.
     pub elasticities: Vec<RowElasticity>,
     /// The uses, in the order in which they are shown: those that prove most first.
@@ -108,6 +110,28 @@ pub struct Alternative {
     pub knee: f64,
 }
 
+/// Starts on the rig, of a program that the model's error was not estimated by.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RangeCoverage {
+    /// Starts that were measured.
+    pub starts: u32,
+    /// Within p10 to p90 by the spreads of the profile alone.
+    pub by_profile: u32,
+    /// Within p10 to p90 with the model's own error.
+    pub covered: u32,
+}
+
+impl RangeCoverage {
+    /// The counts in a sentence.
+    pub(crate) fn words(&self) -> String {
+        let Self { starts, by_profile, covered } = self;
+        format!(
+            "{covered} of {starts} starts measured on the rig lie within p10 to p90, {by_profile} without the model's own error, which \
+             another program's starts gave"
+        )
+    }
+}
+
 /// The elasticity of a time with a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowElasticity {
@@ -145,6 +169,11 @@ pub fn validate(validation: &published::Validation) -> ValidateView {
         not_reproducible: validation.missing.iter().map(missing).collect(),
         alternatives: validation.alternatives.iter().map(alternative).collect(),
         elasticities: validation.elasticities.iter().map(elasticity).collect(),
+        coverage: RangeCoverage {
+            starts: published::COVERAGE.starts,
+            by_profile: published::COVERAGE.by_profile,
+            covered: published::COVERAGE.covered,
+        },
         uses: ORDER.map(|used| of_use(&validation.rows, used)).into(),
     }
 }

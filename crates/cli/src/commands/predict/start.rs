@@ -6,10 +6,12 @@ use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
 use crate::{html, output, roots, traces};
-use quell_base::shown;
+use quell_base::{escape, shown};
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
-use quell_predict::{ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript};
+use quell_predict::{
+    ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript, ways,
+};
 use quell_trace::Trace;
 use std::os::unix::ffi::OsStringExt;
 
@@ -29,11 +31,33 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let trace = traces::open(&flags.traces)?;
     let (scripts, notes) = scripts(&trace, flags, printer)?;
     let question = question(flags);
-    let predict = |profile: Profile| {
-        let forecast = start::forecast(&scripts, &profile, &question);
+    let forecast = |profile: Profile, question: &StartQuestion| {
+        let forecast = start::forecast(&scripts, &profile, question);
         (profile, forecast)
     };
-    let forecasts: Vec<(Profile, StartForecast)> = profiles.into_iter().map(predict).collect();
+    let forecasts: Vec<(Profile, StartForecast)> = match (flags.compare, profiles.as_slice()) {
+        (false, _) => profiles.into_iter().map(|profile| forecast(profile, &question)).collect(),
+        (true, [profile]) => ways()
+            .into_iter()
+            .map(|(name, note, changes)| {
+                let image = changes.image.is_some();
+                let changes = StartChanges {
+                    image: changes.image,
+                    once_a_node: changes.once_a_node,
+                    ..question.changes.clone()
+                };
+                let named = Profile { name: name.into(), note: Some(note.into()), ..profile.clone() };
+                // The tree's files are spread as they are; --stripes is the image's.
+                let stripes = if image { question.stripes } else { None };
+                forecast(named, &StartQuestion { changes, stripes, ..question.clone() })
+            })
+            .collect(),
+        (true, _) => {
+            return Err(
+                Failure::message("`--compare` compares the ways on one file system").hint("give one --fs")
+            );
+        }
+    };
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
     let object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
@@ -50,8 +74,18 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// A prior is never taken in silence.
+/// A prior is never taken in silence, and neither is a file system that is none of a network.
 fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], printer: &Printer) {
+    let is_local = |profile: &Profile| {
+        let answers = profile.network.round_trip_us.as_ref().is_some_and(|figure| figure.p50 < QUICKEST_US);
+        answers && profile.kind == ProfileKind::Measured
+    };
+    for (profile, _) in forecasts.iter().filter(|(profile, _)| is_local(profile)).take(1) {
+        printer.warn(&format!(
+            "profile `{}` answers in less than {QUICKEST_US} us: it was measured on a local disk, not on a network file system",
+            escape(profile.name.as_bytes())
+        ));
+    }
     if flags.fs.is_empty() {
         printer.warn("no --fs: this is a wide prior of any shared file system, not a measurement of yours");
         printer.hint(
@@ -61,6 +95,9 @@ fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], print
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
     }
 }
+
+/// No network answers sooner. Unit: microseconds.
+const QUICKEST_US: f64 = 5.0;
 
 /// The scripts of the recorded ranks, and notes about the tree.
 fn scripts(
@@ -100,7 +137,19 @@ fn scripts_below(
         }
         scripts.push(script);
     }
-    let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).collect();
+    let failed = trace
+        .recordings
+        .iter()
+        .filter_map(|recording| recording.header.exit)
+        .find(|exit| exit.shell_status() != 0);
+    let failed = failed.map(|exit| {
+        format!(
+            "the recorded command ended with status {}: what it did not reach is not predicted",
+            exit.shell_status()
+        )
+    });
+    let slept = if flags.think.is_none() { slept(&scripts) } else { None };
+    let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).chain(failed).chain(slept).collect();
     Ok((scripts, notes))
 }
 
@@ -115,6 +164,20 @@ fn beside(scripts: &[StartScript]) -> Option<String> {
         )
     })
 }
+
+/// A note on a stretch without calls that may be a sleep.
+fn slept(scripts: &[StartScript]) -> Option<String> {
+    let gaps = scripts.iter().flat_map(|script| script.acts.iter().map(|act| act.think).chain([script.tail]));
+    let longest = gaps.fold(0.0, f64::max);
+    (longest >= LONG).then(|| {
+        format!(
+            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` says what it computes"
+        )
+    })
+}
+
+/// Programs that start seldom compute for so long without a call. Unit: seconds.
+const LONG: f64 = 10.0;
 
 /// The share of calls that has to run beside others to be worth a note: a pipe of two programs is none.
 const SOME: f64 = 0.01;
@@ -160,6 +223,7 @@ fn question(flags: &Predict) -> StartQuestion {
                 ImageBy::Read => ImageDelivery::Read,
                 ImageBy::Broadcast => ImageDelivery::Broadcast,
             }),
+            once_a_node: false,
             keeps_absences: flags.keep_absences,
             fewer_misses: flags.fewer_misses,
             fewer_files: flags.fewer_files,

@@ -183,7 +183,7 @@ class Curves {
             return point ? [[curve.name, said(point), String(colour)]] : [];
         });
         const measured = this.measured.filter((point) => point.nodes === nodes);
-        return [...entries, ...measured.map((point): [string, string] => [`measured, ${point.ppn} a node`, seconds(point.seconds)])];
+        return [...entries, ...measured.map((point): [string, string] => [`measured, ${point.ppn} a node`, lasting(point.seconds)])];
     }
 
     private point(at: number, event?: PointerEvent): void {
@@ -232,7 +232,7 @@ function rows(entries: [string, string, string?][]): HTMLElement {
 function said(point: CurvePoint): string {
     const { p10, p50, p90 } = point.seconds;
     const over = point.saturated ? "; over capacity" : "";
-    return `${seconds(p50)}, ${seconds(p10)} to ${seconds(p90)}; ${point.bottleneck}${over}`;
+    return `${lasting(p50)}, ${lasting(p10)} to ${lasting(p90)}; ${point.bottleneck}${over}`;
 }
 
 /** Where a time is drawn. What takes no time at all lies below every picture. */
@@ -293,9 +293,14 @@ function thinned(numbers: number[], scale: Scale, room: number): number[] {
 
 /** A round time without needless digits. */
 function plain(time: number): string {
-    const [scale, unit] = time >= 1 ? [1, "s"] : time >= 1e-3 ? [1e3, "ms"] : [1e6, "us"];
+    const [scale, unit] = time >= 7200 ? [1 / 3600, "h"] : time >= 120 ? [1 / 60, "min"] : time >= 1 ? [1, "s"] : time >= 1e-3 ? [1e3, "ms"] : [1e6, "us"];
     const value = Number((time * scale).toPrecision(2));
     return `${value >= 1000 ? grouped(value) : value}\u202f${unit}`;
+}
+
+/** A time with three digits, or in minutes and hours. */
+export function lasting(time: number): string {
+    return time >= 120 ? plain(time) : seconds(time);
 }
 
 /** The chart. */

@@ -3,7 +3,8 @@
 import { scaleLog } from "d3-scale";
 import type { Swing, Tornado } from "../../generated/prediction";
 import { el, svg } from "../dom";
-import { counted, seconds } from "../format";
+import { counted } from "../format";
+import { lasting } from "./curves";
 
 /** Figures that are shown; the others move less. */
 const SHOWN = 10;
@@ -25,12 +26,12 @@ function tornado(one: Tornado): HTMLElement {
         el("tr", {},
             el("th", { scope: "row" }, el("code", {}, swing.key)),
             el("td", {}, bar(swing, one, x)),
-            el("td", {}, `${seconds(swing.at_p10)} to ${seconds(swing.at_p90)}`));
+            el("td", {}, `${lasting(swing.at_p10)} to ${lasting(swing.at_p90)}`));
     const key = (name: string, words: string) => el("span", { class: "key-text" }, el("i", { class: name }), words);
     return el("figure", { class: "tornado" },
         el("h3", {}, `${one.name}, ${counted(one.nodes, "node")}`),
         el("p", { class: "legend" }, key("at-p10", "figure at its p10"), key("at-p90", "figure at its p90"),
-            key("base", `all at their medians, ${seconds(one.seconds)}`)),
+            key("base", `all at their medians, ${lasting(one.seconds)}`)),
         el("table", {}, el("caption", { class: "unseen" }, `What spreads the range of ${one.name}`), el("tbody", {}, ...figures.map(line))));
 }
 
