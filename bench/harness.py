@@ -9,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,18 @@ def interleaved(ways: dict[str, Callable[[], T]], warming: int = 0) -> dict[str,
             if number >= warming:
                 found[name].append(value)
     return found
+
+
+def timed(words: list[str], environment: dict[str, str], rest: float) -> float:
+    """Milliseconds from the start of a process to its end. Rests afterwards: the server of a run that is over takes itself down."""
+    began = time.perf_counter()
+    child = os.posix_spawn(words[0], words, environment)
+    _, status = os.waitpid(child, 0)
+    ended = time.perf_counter()
+    if status != 0:
+        fail(f"{words} ended with {status}")
+    time.sleep(rest)
+    return 1000 * (ended - began)
 
 
 def quell(*arguments: str | Path) -> str:

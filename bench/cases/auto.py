@@ -4,6 +4,7 @@ Each round runs every case once. `rank 0` makes the node's namespace and compare
 process without a launcher; `plain` has QUELL_AUTO=0.
 """
 
+import itertools
 import os
 import shutil
 import statistics
@@ -39,26 +40,19 @@ def measure(work: Path) -> Times:
     subprocess.run([*auto, program, tree], check=True, env=alone)
     image = awaited(cache)
     run = [QUELL, "run", image, "--"]
-    measured: Times = {}
-    for number in range(harness.rounds() + WARMING):
-        cases = {
-            "plain": ([*auto, program], {**alone, "QUELL_AUTO": "0"}),
-            "image, alone": ([*run, program], alone),
-            "alone": ([*auto, program], alone),
-            "image, rank 0": ([*run, program], {**alone, **rank(2 * number)}),
-            "rank 0": ([*auto, program], {**alone, **rank(2 * number + 1)}),
-        }
-        for case, (words, environment) in cases.items():
-            milliseconds = timed(words, environment)
-            if number >= WARMING:
-                measured.setdefault(case, []).append(milliseconds)
-            # The server of a run that is over takes itself down.
-            time.sleep(0.03)
-    return measured
+    steps = itertools.count()
 
+    def timed(words: list[str], further: dict[str, str]) -> float:
+        return harness.timed([*words, program], {**alone, **further}, rest=0.03)
 
-# Rounds that are not counted.
-WARMING = 10
+    ways = {
+        "plain": lambda: timed(auto, {"QUELL_AUTO": "0"}),
+        "image, alone": lambda: timed(run, {}),
+        "alone": lambda: timed(auto, {}),
+        "image, rank 0": lambda: timed(run, rank(next(steps))),
+        "rank 0": lambda: timed(auto, rank(next(steps))),
+    }
+    return harness.interleaved(ways, warming=10)
 
 
 def planted(work: Path) -> tuple[str, str, Path]:
@@ -86,16 +80,6 @@ def awaited(cache: Path) -> str:
 def rank(step: int) -> dict[str, str]:
     job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": str(step), "SLURM_NTASKS": "2"}
     return {"SLURM_PROCID": "0", **job}
-
-
-def timed(words: list[str], environment: dict[str, str]) -> float:
-    began = time.perf_counter()
-    child = os.posix_spawn(words[0], words, environment)
-    _, status = os.waitpid(child, 0)
-    ended = time.perf_counter()
-    if status != 0:
-        harness.fail(f"{words} ended with {status}")
-    return 1000 * (ended - began)
 
 
 def page(measured: Times) -> Result:

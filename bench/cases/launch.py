@@ -4,12 +4,12 @@ Each round runs every case once, so that a slow moment of the machine meets all 
 server, `joined` enters one that another rank holds. Ranks are told by Slurm's variables, as on a node.
 """
 
+import itertools
 import os
 import shutil
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import harness
@@ -60,36 +60,29 @@ def as_user(uid: int) -> Times:
 def measure(work: Path) -> Times:
     image = packed(work)
     run = [QUELL, "run", image, "--", TRUE]
-    step = 0
     holder = subprocess.Popen(
         [QUELL, "run", image, "--", "sh", "-c", "echo ready; read -r line; exit 0"],
         env=rank(1, 0), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert holder.stdout is not None and holder.stdin is not None
     holder.stdout.readline()
-    measured: Times = {}
-    for number in range(harness.rounds() + WARMING):
-        step += 2
-        cases = {
-            "plain": ([TRUE], rank(1, 0)),
-            "exec": (["/usr/bin/env", TRUE], rank(1, 0)),
-            "joined": (run, rank(1, 0)),
-            "first": (run, rank(1, step)),
-            "checked": (run, rank(0, step + 1)),
-        }
-        for case, (words, environment) in cases.items():
-            milliseconds = timed(words, environment)
-            if number >= WARMING:
-                measured.setdefault(case, []).append(milliseconds)
-            # The server of a run that is over takes itself down.
-            time.sleep(0.01)
+    # The holder's step is 0.
+    steps = itertools.count(1)
+
+    def timed(words: list[str], environment: dict[str, str]) -> float:
+        return harness.timed(words, environment, rest=0.01)
+
+    ways = {
+        "plain": lambda: timed([TRUE], rank(1, 0)),
+        "exec": lambda: timed(["/usr/bin/env", TRUE], rank(1, 0)),
+        "joined": lambda: timed(run, rank(1, 0)),
+        "first": lambda: timed(run, rank(1, next(steps))),
+        "checked": lambda: timed(run, rank(0, next(steps))),
+    }
+    measured = harness.interleaved(ways, warming=10)
     holder.stdin.close()
     holder.wait()
     return measured
-
-
-# Rounds that are not counted.
-WARMING = 10
 
 
 def packed(work: Path) -> str:
@@ -109,16 +102,6 @@ def packed(work: Path) -> str:
 def rank(number: int, step: int) -> dict[str, str]:
     job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": str(step), "SLURM_NTASKS": "2"}
     return {"PATH": "/usr/bin:/bin", "SLURM_PROCID": str(number), **job}
-
-
-def timed(words: list[str], environment: dict[str, str]) -> float:
-    began = time.perf_counter()
-    child = os.posix_spawn(words[0], words, environment)
-    _, status = os.waitpid(child, 0)
-    ended = time.perf_counter()
-    if status != 0:
-        harness.fail(f"{words} ended with {status}")
-    return 1000 * (ended - began)
 
 
 LABELS = {

@@ -46,6 +46,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "validate" -d 'Show what
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "cache" -d 'Look into the cache of `run --auto`, and make room in it'
+complete -c quell -n "__fish_quell_needs_command" -f -a "bcast" -d 'Copy an image to every node of a job, so that the file system serves it once'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
@@ -306,6 +307,16 @@ complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -l all -d 'Remove everything'
 complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand cache; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l peers -d 'The nodes of the job, where no launcher tells: the same list on each. The first one reads IMG' -r
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l key -d 'A file that only you can read, with at least 16 bytes that are the same on all nodes: the secret of the job' -r -F
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l interface -d 'Send over this network: the name or the address of an interface [default: the route to the peer]' -r
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l port -d 'Listen at this port on every node [default: the first node one of three that follow from the job, the others any]' -r
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand bcast" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand bcast" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand bcast" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
@@ -666,6 +677,7 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -f -a "(__fish_quell_n
 complete -c quell -n "__fish_quell_using_subcommand predict" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand pack" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand run; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
+complete -c quell -n "__fish_quell_using_subcommand bcast; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
 complete -c quell -n "__fish_quell_using_subcommand check" -f -a "(__fish_quell_names qimg)"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -f -a "(__fish_quell_names qimg)"

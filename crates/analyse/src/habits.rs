@@ -56,12 +56,12 @@ impl AddAssign for Habits {
 pub(crate) struct HabitTally {
     pub(crate) habits: Habits,
     /// The last process that opened it, and the last that asked for its attributes.
-    opener: Option<Program>,
-    asker: Option<Program>,
+    opener: Option<ProgramNumber>,
+    asker: Option<ProgramNumber>,
 }
 
 /// A program that runs in a process, from one `execve` to the next. Never 0, so that `None` takes no room.
-type Program = std::num::NonZeroU32;
+type ProgramNumber = std::num::NonZeroU32;
 
 /// The facts that judge events beside their path.
 #[derive(Debug)]
@@ -69,14 +69,18 @@ pub(crate) struct Judge {
     /// The path of a call that means its descriptor: `newfstatat(fd, "", ...)`.
     empty: Option<PathId>,
     /// Shape: one entry a process: the program that it runs.
-    programs: Vec<Program>,
-    last: Program,
+    programs: Vec<ProgramNumber>,
+    last: ProgramNumber,
 }
 
 impl Judge {
     pub(crate) fn new(paths: &PathTable, processes: usize) -> Self {
-        let programs: Vec<Program> = (1..=processes as u32).filter_map(Program::new).collect();
-        Self { empty: paths.find(b""), last: programs.last().copied().unwrap_or(Program::MIN), programs }
+        let programs: Vec<ProgramNumber> = (1..=processes as u32).filter_map(ProgramNumber::new).collect();
+        Self {
+            empty: paths.find(b""),
+            last: programs.last().copied().unwrap_or(ProgramNumber::MIN),
+            programs,
+        }
     }
 
     /// Notes that a process runs another program from here on.

@@ -14,7 +14,7 @@ pub fn local_roots(summary: &Summary) -> Vec<Vec<u8>> {
     if summary.served.network + summary.served.quell > 0 {
         return Vec::new();
     }
-    let mut top = Directory::default();
+    let mut top = AskedDirectory::default();
     for (path, counts) in summary.paths.iter().filter(|(path, counts)| is_ordinary(path, counts)) {
         top.add(path, counts);
     }
@@ -41,15 +41,15 @@ fn is_ordinary(path: &[u8], counts: &PathCounts) -> bool {
 
 /// A directory of the recording, or a file.
 #[derive(Default)]
-struct Directory<'a> {
+struct AskedDirectory<'a> {
     /// Metadata operations on it and below.
     operations: u64,
     /// Those of them that found something: it is there.
     found: u64,
-    parts: BTreeMap<&'a [u8], Directory<'a>>,
+    parts: BTreeMap<&'a [u8], AskedDirectory<'a>>,
 }
 
-impl<'a> Directory<'a> {
+impl<'a> AskedDirectory<'a> {
     fn add(&mut self, path: &'a [u8], counts: &PathCounts) {
         let mut directory = self;
         directory.count(counts);

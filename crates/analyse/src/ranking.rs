@@ -58,14 +58,14 @@ pub struct RankedCommand<'a> {
 }
 
 #[derive(Default)]
-struct Directory {
+struct DirectorySum {
     counts: PathCounts,
     names: u64,
     absent: u64,
 }
 
 #[derive(Default)]
-struct Name {
+struct NameSum {
     missed: u64,
     directories: u64,
 }
@@ -99,7 +99,7 @@ impl Summary {
 
     /// Shape: at most `count`, sorted by misses, most first, then by name; none without misses.
     pub fn missed_names(&self, scope: Scope, count: usize) -> Vec<RankedName> {
-        let mut names: HashMap<&[u8], Name> = HashMap::new();
+        let mut names: HashMap<&[u8], NameSum> = HashMap::new();
         for (path, counts) in self.within(scope).filter(|(_, counts)| counts.missed > 0) {
             let name = names.entry(split(path).1).or_default();
             name.missed += counts.missed;
@@ -121,9 +121,9 @@ impl Summary {
         &self,
         scope: Scope,
         count: usize,
-        key: impl Fn(&Directory) -> u64,
+        key: impl Fn(&DirectorySum) -> u64,
     ) -> Vec<RankedDirectory> {
-        let mut directories: HashMap<&[u8], Directory> = HashMap::new();
+        let mut directories: HashMap<&[u8], DirectorySum> = HashMap::new();
         for (path, counts) in self.within(scope) {
             let directory = directories.entry(split(path).0).or_default();
             directory.counts += *counts;
@@ -132,11 +132,8 @@ impl Summary {
         }
         let rows = directories.into_iter().map(|(path, row)| (key(&row), path, row));
         let rows = largest(rows.filter(|(key, ..)| *key > 0).collect(), count);
-        let row = |(_, path, Directory { counts, names, absent }): (u64, &[u8], Directory)| RankedDirectory {
-            path: escape(path),
-            counts,
-            names,
-            absent,
+        let row = |(_, path, DirectorySum { counts, names, absent }): (u64, &[u8], DirectorySum)| {
+            RankedDirectory { path: escape(path), counts, names, absent }
         };
         rows.into_iter().map(row).collect()
     }

@@ -6,7 +6,7 @@ use crate::units::{NodeId, RankId};
 
 /// A process's place in a parallel job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launcher {
+pub struct RankPlace {
     /// The launcher's name.
     pub name: &'static str,
     /// This rank.
@@ -102,7 +102,7 @@ const LAUNCHERS: &[Variables] = &[
     },
 ];
 
-impl Launcher {
+impl RankPlace {
     /// The launcher that started this process; `None` when no launcher's rank variable is a number. A batch
     /// script's own shell, which Slurm calls rank 0 of one task, counts as no launcher.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
@@ -154,6 +154,24 @@ fn is_rank_of_slurm(variable: &impl Fn(&str) -> Option<String>) -> bool {
     step.is_some_and(|step| !step.contains("batch")) && variable("MPI_LOCALRANKID").is_none()
 }
 
+/// The first host of a list as Slurm writes it: `n[03-07,9],login` begins with `n03`.
+pub fn first_host(list: &str) -> Option<String> {
+    let mut host = String::new();
+    let mut rest = list.trim();
+    loop {
+        let end = rest.find(['[', ',']).unwrap_or(rest.len());
+        host.push_str(&rest[..end]);
+        match rest[end..].strip_prefix('[') {
+            Some(ranges) => {
+                let (ranges, after) = ranges.split_once(']')?;
+                host.push_str(ranges.split([',', '-']).next()?);
+                rest = after;
+            }
+            None => return Some(host).filter(|host| !host.is_empty()),
+        }
+    }
+}
+
 /// The batch job that this process is part of, with or without a launcher. Different jobs on a node differ, and so do
 /// the tasks of an array. `None` outside of a job.
 pub fn batch_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -179,8 +197,8 @@ const BATCH_SYSTEMS: &[&[&str]] = &[
 mod tests {
     use super::*;
 
-    fn detect(variables: &[(&str, &str)]) -> Option<Launcher> {
-        Launcher::detect(|name| {
+    fn detect(variables: &[(&str, &str)]) -> Option<RankPlace> {
+        RankPlace::detect(|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     }
@@ -228,6 +246,20 @@ mod tests {
         assert_eq!((launcher.name, launcher.rank, launcher.ranks), ("PMI", RankId(1), Some(4)));
         let by_srun = detect(&[("SLURM_PROCID", "1"), ("SLURM_STEP_ID", "3"), ("PMI_RANK", "1")]);
         assert_eq!(by_srun.expect("a rank").name, "Slurm");
+    }
+
+    #[test]
+    fn the_first_of_a_list_of_hosts() {
+        for (list, first) in [
+            ("n1", Some("n1")),
+            ("n1,n2", Some("n1")),
+            ("n[03-07,9],login", Some("n03")),
+            ("r[1-2]n[4,7]-ib,x", Some("r1n4-ib")),
+            ("", None),
+            ("n[1", None),
+        ] {
+            assert_eq!(first_host(list).as_deref(), first, "{list}");
+        }
     }
 
     #[test]

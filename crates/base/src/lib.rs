@@ -5,7 +5,7 @@
 //! | [`errno`], [`units`] | numbers with a meaning: errors, processes, ranks, times, amounts |
 //! | [`text`], [`shell`], [`number`], [`date`] | the forms in which hostile text, commands, numbers and dates appear |
 //! | [`launcher`] | rank, node and job, from the variables of launchers and batch systems |
-//! | [`mountinfo`] | the fields of `/proc/PID/mountinfo` |
+//! | [`mountinfo`], [`process`] | the fields of `/proc/PID/mountinfo` and `/proc/PID/stat` |
 //! | [`files`] | paths that other users may change, and outputs that appear whole |
 //!
 //! The crate depends on no other crate of quell. It prints nothing and keeps no state, except what
@@ -17,14 +17,16 @@ pub mod files;
 pub mod launcher;
 pub mod mountinfo;
 pub mod number;
+pub mod process;
 pub mod shell;
 mod sys;
 pub mod text;
 pub mod units;
 
 pub use errno::Errno;
-pub use launcher::{Launcher, batch_job};
+pub use launcher::{RankPlace, batch_job};
 pub use mountinfo::MountEntry;
+pub use process::ProcessStat;
 pub use sys::restore_inherited;
 pub use text::{escape, is_hidden, shown};
 pub use units::{Bytes, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};

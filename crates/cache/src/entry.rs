@@ -281,7 +281,7 @@ impl CacheEntry {
             return false;
         }
         let text = read_short(&path).unwrap_or_default();
-        // A line at the begin and one at the end.
+        // The first line and the last one name no path.
         text.iter().filter(|byte| **byte == b'\n').count() > most + 2
     }
 
@@ -311,7 +311,7 @@ impl CacheEntry {
         let path = self.file(USED);
         if !fresh(&self.learned()) && !fresh(&path) {
             let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
-            // A full disk need not know.
+            // A use that cannot be noted makes the entry look older, and no more.
             _ = file.map(|file| file.set_modified(SystemTime::now()));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use quell_base::ProcessStat;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -73,11 +74,7 @@ fn pid_namespace() -> u64 {
 
 /// The start of a process that is no zombie.
 fn start(pid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything.
-    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok()).flatten()
+    ProcessStat::read(pid).filter(|stat| !stat.is_dead())?.started()
 }
 
 #[cfg(test)]

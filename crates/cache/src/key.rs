@@ -9,7 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, FileType};
@@ -59,7 +59,10 @@ fn script(arguments: &[OsString], directory: &Path) -> Option<OsString> {
     for (at, argument) in arguments.iter().enumerate() {
         match argument.as_bytes() {
             b"-c" | b"-e" | b"-E" | b"--eval" => return Some("-c".into()),
-            b"-m" => return arguments.get(at + 1).map(|module| [OsStr::new("-m "), module].concat_os()),
+            b"-m" => {
+                let module = arguments.get(at + 1)?;
+                return Some(OsString::from_vec([b"-m ", module.as_bytes()].concat()));
+            }
             _ if is_option(argument) => {}
             _ => {
                 let path = directory.join(argument);
@@ -74,19 +77,6 @@ fn script(arguments: &[OsString], directory: &Path) -> Option<OsString> {
 
 fn is_option(word: &OsStr) -> bool {
     word.as_bytes().first().is_some_and(|first| *first == b'-')
-}
-
-trait ConcatOs {
-    fn concat_os(&self) -> OsString;
-}
-
-impl ConcatOs for [&OsStr] {
-    fn concat_os(&self) -> OsString {
-        self.iter().fold(OsString::new(), |mut text, part| {
-            text.push(part);
-            text
-        })
-    }
 }
 
 /// The path without `.`, so that `app.py` and `./app.py` are one script.

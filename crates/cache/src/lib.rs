@@ -7,11 +7,11 @@
 //!     previous      the link that `current` was before
 //!     image-7.qimg  a version; its name is never used again
 //!     trace-*       a recording that no image was made of yet
-//!     learned       what the last run had to ask of the originals
+//!     learned       the questions of the last run that reached the originals
 //!     lessons-*     the same, taken for the next version
-//!     lock          who makes something of the entry
-//!     about.json    which program it is, for people
-//!     log           what was made, and what failed
+//!     lock          the process that makes something of the entry
+//!     about.json    the program, for people
+//!     log           images that were made, and failures
 //!     used          its time is that of the last use
 //!   gone-*          an entry that is being removed
 //! ```

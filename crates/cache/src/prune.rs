@@ -110,9 +110,9 @@ impl CacheDirectory {
             return false;
         }
         lock.moved(&gone);
-        // Not its lock: the directory goes, with all that is in it.
-        drop(lock);
         _ = fs::remove_dir_all(&gone);
+        // Its file went with the directory, or is removed now.
+        drop(lock);
         true
     }
 

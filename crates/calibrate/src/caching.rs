@@ -128,7 +128,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<CacheLifetime>, Calibra
 }
 
 /// An entry, and what was seen of it.
-struct Watched {
+struct WatchedEntry {
     aspect: CacheAspect,
     path: String,
     /// Of an unchanged entry: at which age it is looked at again. Unit: seconds.
@@ -138,11 +138,11 @@ struct Watched {
     first: u64,
     /// The age at the last look that still saw the old state. Unit: seconds.
     old: f64,
-    outcome: Option<Outcome>,
+    outcome: Option<CacheOutcome>,
 }
 
 #[derive(Clone, Copy)]
-enum Outcome {
+enum CacheOutcome {
     /// The change was noticed at this age.
     Noticed(f64),
     /// An unchanged entry of this age was answered here, or not.
@@ -151,7 +151,7 @@ enum Outcome {
 
 /// The entries of an aspect, each in a directory of its own: a change of a directory may take back what a client
 /// keeps of everything in it.
-fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<Watched>, CalibrateError> {
+fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<WatchedEntry>, CalibrateError> {
     let longest = leader.bounds.cache_wait.as_secs_f64();
     let ages = AGES.into_iter().filter(|age| *age <= longest).map(Some);
     let mut entries = Vec::new();
@@ -166,7 +166,7 @@ fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<Watched>,
             leader.prepare(By::Second, names(operation, &directory, "e", 0, 1))?;
         }
         let path = format!("{directory}/e000000");
-        entries.push(Watched {
+        entries.push(WatchedEntry {
             aspect,
             path,
             again,
@@ -179,7 +179,7 @@ fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<Watched>,
     Ok(entries)
 }
 
-impl Watched {
+impl WatchedEntry {
     /// The state that is seen, and true if this client answered by itself.
     fn look(&self, leader: &mut Leader<'_>) -> Result<(u64, bool), CalibrateError> {
         let done = leader.one(By::Ours, Task::Look(Look { entry: self.path.clone(), at: self.aspect }))?;
@@ -211,11 +211,11 @@ impl Watched {
         }
         let (seen, here) = self.look(leader)?;
         match self.again {
-            Some(_) => self.outcome = Some(Outcome::Answered { age, here }),
+            Some(_) => self.outcome = Some(CacheOutcome::Answered { age, here }),
             // Of the time between the last look that saw the old state and this one the middle.
             None if seen != self.first => {
                 let noticed = if self.old == 0.0 { 0.0 } else { (self.old + age) / 2.0 };
-                self.outcome = Some(Outcome::Noticed(noticed));
+                self.outcome = Some(CacheOutcome::Noticed(noticed));
             }
             None => self.old = age,
         }
@@ -223,9 +223,13 @@ impl Watched {
     }
 }
 
-fn watch(leader: &mut Leader<'_>, watched: &mut [Watched], wait: Duration) -> Result<(), CalibrateError> {
+fn watch(
+    leader: &mut Leader<'_>,
+    watched: &mut [WatchedEntry],
+    wait: Duration,
+) -> Result<(), CalibrateError> {
     let began = Instant::now();
-    let is_waited_for = |entry: &Watched| match entry.again {
+    let is_waited_for = |entry: &WatchedEntry| match entry.again {
         Some(again) => entry.outcome.is_none() && again < wait.as_secs_f64(),
         None => entry.outcome.is_none(),
     };
@@ -239,15 +243,15 @@ fn watch(leader: &mut Leader<'_>, watched: &mut [Watched], wait: Duration) -> Re
     Ok(())
 }
 
-fn lifetime(aspect: CacheAspect, watched: &[Watched]) -> CacheLifetime {
+fn lifetime(aspect: CacheAspect, watched: &[WatchedEntry]) -> CacheLifetime {
     let own = || watched.iter().filter(|entry| entry.aspect == aspect);
     let noticed = own().filter_map(|entry| match entry.outcome {
-        Some(Outcome::Noticed(age)) => Some(age),
+        Some(CacheOutcome::Noticed(age)) => Some(age),
         _ => None,
     });
     let answered = |wanted: bool| {
         own().filter_map(move |entry| match entry.outcome {
-            Some(Outcome::Answered { age, here }) if here == wanted => Some(age),
+            Some(CacheOutcome::Answered { age, here }) if here == wanted => Some(age),
             _ => None,
         })
     };
@@ -267,9 +271,9 @@ fn lifetime(aspect: CacheAspect, watched: &[Watched]) -> CacheLifetime {
 mod tests {
     use super::*;
 
-    fn changed(old: f64, outcome: Option<Outcome>) -> Watched {
+    fn changed(old: f64, outcome: Option<CacheOutcome>) -> WatchedEntry {
         let (aspect, path, fetched) = (CacheAspect::Name, String::new(), Instant::now());
-        Watched { aspect, path, again: None, fetched, first: 1, old, outcome }
+        WatchedEntry { aspect, path, again: None, fetched, first: 1, old, outcome }
     }
 
     #[test]
@@ -278,7 +282,7 @@ mod tests {
         assert_eq!(lifetime(CacheAspect::Name, &never).verdict(), LifetimeVerdict::NotMeasured);
         let long = [changed(2.0, None), changed(2.5, None), changed(0.0, None)];
         assert_eq!(lifetime(CacheAspect::Name, &long).verdict(), LifetimeVerdict::LongerThan(2.0));
-        let seen = [changed(0.9, Some(Outcome::Noticed(1.0))), changed(0.0, None)];
+        let seen = [changed(0.9, Some(CacheOutcome::Noticed(1.0))), changed(0.0, None)];
         assert_eq!(lifetime(CacheAspect::Name, &seen).verdict(), LifetimeVerdict::Kept(1.0));
     }
 

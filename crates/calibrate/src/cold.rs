@@ -31,7 +31,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
     for (number, (processes, threads)) in rounds.iter().enumerate() {
         if leader.begins("operations that no cache answers", number as f64 / rounds.len() as f64) {
             let cache = if leader.clients() > 1 { CaseCache::Other } else { CaseCache::Own };
-            Round::of(leader, cache, *processes, *threads).run(leader)?;
+            ColdRound::of(leader, cache, *processes, *threads).run(leader)?;
         }
     }
     Ok(())
@@ -39,7 +39,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
 
 /// One round: a number of processes with a number of threads each.
 #[derive(Clone, Copy)]
-struct Round {
+struct ColdRound {
     cache: CaseCache,
     processes: u16,
     threads: u16,
@@ -47,7 +47,7 @@ struct Round {
     each: u64,
 }
 
-impl Round {
+impl ColdRound {
     fn of(leader: &Leader<'_>, cache: CaseCache, processes: u16, threads: u16) -> Self {
         let items = leader.bounds.items;
         // More threads wait longer, and their files must be made first.

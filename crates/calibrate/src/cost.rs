@@ -45,18 +45,18 @@ pub struct RequestCost {
 }
 
 /// Processor time of each process. Unit: seconds.
-type Busy = BTreeMap<Process, f64>;
+type Busy = BTreeMap<NumberedProcess, f64>;
 
 /// A process by its number and start: numbers come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Process {
+struct NumberedProcess {
     pid: u32,
     /// Unit: ticks after the machine's.
     began: u64,
 }
 
 /// A rest, and the load after it.
-struct Pair {
+struct RestAndLoad {
     rest: Busy,
     rested: f64,
     load: Busy,
@@ -128,7 +128,7 @@ fn measured(
 }
 
 /// The load goes on for as long as a window lasts.
-fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<Pair, CalibrateError> {
+fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<RestAndLoad, CalibrateError> {
     let (began, at_first) = (Instant::now(), busy());
     leader.sleep(REST)?;
     let (loads, rested) = (Instant::now(), busy());
@@ -138,7 +138,7 @@ fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<Pair, CalibrateError>
         (did, computed) = (did + more, computed + of_its_own);
     }
     let (ended, loaded) = (Instant::now(), busy());
-    Ok(Pair {
+    Ok(RestAndLoad {
         rest: used(&at_first, &rested),
         rested: (loads - began).as_secs_f64(),
         load: used(&rested, &loaded),
@@ -148,29 +148,29 @@ fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<Pair, CalibrateError>
     })
 }
 
-impl Pair {
+impl RestAndLoad {
     /// The processor time of a process under load beyond that at rest. Unit: seconds.
-    fn more(&self, process: &Process) -> f64 {
+    fn more(&self, process: &NumberedProcess) -> f64 {
         let of = |busy: &Busy| busy.get(process).copied().unwrap_or(0.0);
         of(&self.load) - of(&self.rest) * self.loaded / self.rested.max(1e-3)
     }
 
-    fn of_one(&self, working: &[Process]) -> Option<f64> {
+    fn of_one(&self, working: &[NumberedProcess]) -> Option<f64> {
         let seconds = working.iter().map(|process| self.more(process)).sum::<f64>() - self.computed;
         (self.did > 0.0 && seconds > 0.0).then(|| seconds * 1e6 / self.did)
     }
 }
 
 /// Processes that took more under load in every pair.
-fn working(pairs: &[Pair]) -> Vec<Process> {
+fn working(pairs: &[RestAndLoad]) -> Vec<NumberedProcess> {
     let Some(first) = pairs.first() else { return Vec::new() };
-    let works = |process: &&Process| pairs.iter().all(|pair| pair.more(process) > 0.0);
+    let works = |process: &&NumberedProcess| pairs.iter().all(|pair| pair.more(process) > 0.0);
     first.load.keys().filter(works).copied().collect()
 }
 
 /// Between two moments, of the processes that were there at both.
 fn used(before: &Busy, after: &Busy) -> Busy {
-    let since = |(process, now): (&Process, &f64)| Some((*process, now - before.get(process)?));
+    let since = |(process, now): (&NumberedProcess, &f64)| Some((*process, now - before.get(process)?));
     after.iter().filter_map(since).collect()
 }
 
@@ -181,7 +181,7 @@ fn busy() -> Busy {
     let of = |entry: std::fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let (began, seconds) = times(&std::fs::read_to_string(entry.path().join("stat")).ok()?, ticks)?;
-        Some((Process { pid, began }, seconds))
+        Some((NumberedProcess { pid, began }, seconds))
     };
     entries.flatten().filter_map(of).collect()
 }
@@ -201,13 +201,20 @@ fn times(stat: &str, ticks_per_second: u64) -> Option<(u64, f64)> {
 mod tests {
     use super::*;
 
-    fn process(pid: u32) -> Process {
-        Process { pid, began: 7 }
+    fn process(pid: u32) -> NumberedProcess {
+        NumberedProcess { pid, began: 7 }
     }
 
-    fn pair(rest: [f64; 2], load: [f64; 2]) -> Pair {
+    fn pair(rest: [f64; 2], load: [f64; 2]) -> RestAndLoad {
         let busy = |of: [f64; 2]| Busy::from([(process(1), of[0]), (process(2), of[1])]);
-        Pair { rest: busy(rest), rested: 0.3, load: busy(load), loaded: 0.3, did: 1000.0, computed: 0.0 }
+        RestAndLoad {
+            rest: busy(rest),
+            rested: 0.3,
+            load: busy(load),
+            loaded: 0.3,
+            did: 1000.0,
+            computed: 0.0,
+        }
     }
 
     #[test]
@@ -219,7 +226,7 @@ mod tests {
             assert!((pair.of_one(&working).unwrap_or(0.0) - 100.0).abs() < 1e-9);
         }
         assert_eq!(pairs[0].of_one(&[]), None);
-        let computing = Pair { computed: 0.06, ..pair([0.01, 0.2], [0.11, 0.29]) };
+        let computing = RestAndLoad { computed: 0.06, ..pair([0.01, 0.2], [0.11, 0.29]) };
         assert!((computing.of_one(&working).unwrap_or(0.0) - 40.0).abs() < 1e-9);
     }
 

@@ -1,6 +1,6 @@
 //! Facts that only the binary may ask for: the node, the user, the wall clock, the launcher.
 
-use quell_base::{Launcher, RankId, batch_job, escape, mountinfo};
+use quell_base::{ProcessStat, RankId, RankPlace, batch_job, escape, mountinfo};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -22,14 +22,14 @@ pub(crate) fn now() -> f64 {
     now.map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
-/// The launcher that started us, if one did.
-pub(crate) fn launcher() -> Option<Launcher> {
-    Launcher::detect(|name| std::env::var(name).ok())
+/// The place of this rank, if a launcher started it.
+pub(crate) fn rank_place() -> Option<RankPlace> {
+    RankPlace::detect(|name| std::env::var(name).ok())
 }
 
 /// This rank speaks and checks for its job; a process without a launcher does so for itself.
-pub(crate) fn is_first(launcher: Option<&Launcher>) -> bool {
-    launcher.is_none_or(|launcher| launcher.rank == RankId(0))
+pub(crate) fn is_first(place: Option<&RankPlace>) -> bool {
+    place.is_none_or(|place| place.rank == RankId(0))
 }
 
 /// The start of the launcher's process on this node that all ranks of a step descend from, by this node's clock. Wrappers and
@@ -37,17 +37,12 @@ pub(crate) fn is_first(launcher: Option<&Launcher>) -> bool {
 pub(crate) fn launcher_began() -> Option<SystemTime> {
     let mut process = std::os::unix::process::parent_id();
     for _ in 0..ANCESTORS_MAX {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let (name, fields) = text.split_once('(')?.1.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
-        let parent = fields.nth(1)?.parse().ok()?;
-        if LAUNCHER_PROCESSES.iter().any(|known| name.starts_with(known)) {
-            let since_boot = Duration::from_secs(
-                fields.nth(17)?.parse::<u64>().ok()? / rustix::param::clock_ticks_per_second(),
-            );
-            return Some(booted()? + since_boot);
+        let stat = ProcessStat::read(process)?;
+        if LAUNCHER_PROCESSES.iter().any(|known| stat.name().starts_with(known.as_bytes())) {
+            let since_boot = stat.started()? / rustix::param::clock_ticks_per_second();
+            return Some(booted()? + Duration::from_secs(since_boot));
         }
-        process = parent;
+        process = stat.parent()?;
     }
     None
 }
@@ -92,13 +87,13 @@ pub(crate) fn file_system(path: &Path) -> String {
 /// A process without a launcher also has its control group in it, and HTCondor's directory for the task: with these a
 /// batch system or a session ends everything in it, and the server of one must not serve another. Not the ranks of a
 /// launcher: they may each have a control group of their own, and must share a namespace.
-pub(crate) fn job(launcher: Option<&Launcher>) -> String {
+pub(crate) fn job(place: Option<&RankPlace>) -> String {
     let variable = |name: &str| std::env::var(name).ok();
-    if let Some(job) = launcher.and_then(|launcher| launcher.job.clone()) {
+    if let Some(job) = place.and_then(|place| place.job.clone()) {
         return job;
     }
     let batch = batch_job(variable).unwrap_or_default();
-    if launcher.is_some() {
+    if place.is_some() {
         return batch;
     }
     let task = variable("_CONDOR_SCRATCH_DIR").unwrap_or_default();

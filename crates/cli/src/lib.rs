@@ -24,6 +24,7 @@ mod names;
 pub mod nodes;
 mod output;
 mod printer;
+mod progress;
 mod roots;
 pub mod settings;
 mod signals;
@@ -70,6 +71,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Run(flags) if flags.auto.auto => launch::by_itself(&flags, printer),
         Command::Run(flags) => launch::in_image(&flags, printer),
         Command::Cache(flags) => commands::cache::run(&flags, printer),
+        Command::Bcast(flags) => commands::bcast::run(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::host;
 use quell_analyse::Summary;
-use quell_base::Launcher;
+use quell_base::RankPlace;
 use quell_trace::{Header, Trace, TraceError};
 use std::ffi::OsString;
 use std::fs::DirEntry;
@@ -21,7 +21,7 @@ pub(crate) fn summarise(directories: &[PathBuf]) -> Result<Summary, Failure> {
 }
 
 /// The header of a recording that begins now.
-pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header {
+pub(crate) fn begun(command: &[OsString], place: Option<&RankPlace>) -> Header {
     let kept = |word: &OsString| quell_base::text::kept(word.as_encoded_bytes());
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
@@ -31,10 +31,10 @@ pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header
         kernel: host::kernel(),
         architecture: std::env::consts::ARCH.to_owned(),
         user: rustix::process::geteuid().as_raw(),
-        rank: launcher.map(|launcher| launcher.rank),
-        ranks: launcher.and_then(|launcher| launcher.ranks),
-        node: launcher.and_then(|launcher| launcher.node),
-        job: launcher.and_then(|launcher| launcher.job.clone()),
+        rank: place.map(|place| place.rank),
+        ranks: place.and_then(|place| place.ranks),
+        node: place.and_then(|place| place.node),
+        job: place.and_then(|place| place.job.clone()),
         ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(kept).collect())
     }
 }

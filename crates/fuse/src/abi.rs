@@ -294,6 +294,11 @@ pub fn device_number(major: u32, minor: u32) -> u32 {
     minor & 0xff | major << 8 | (minor & !0xff) << 12
 }
 
+/// The device that a number of FUSE stands for: the reverse of [`device_number`].
+pub fn device_of(number: u32) -> rustix::fs::Dev {
+    rustix::fs::makedev(number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00)
+}
+
 /// `struct fuse_entry_out`: the answer to a lookup.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {

@@ -5,14 +5,18 @@
 //!
 //! [`abi`] has the numbers and layouts, [`listing`] lays out directories. [`request`] has the requests of the kernel, `parse`
 //! parses them, [`reply`] sends each answer exactly once. [`device`] is the open `/dev/fuse`. [`namespace`] makes the
-//! namespaces in which a user may mount, [`credentials`] has the identity by which a server asks for others,
-//! [`locks`] and [`descriptors`] the calls on files that rustix does not have.
+//! namespaces in which a user may mount, [`credentials`] has the identity by which a server asks for others.
+//!
+//! A server that passes requests on uses [`original`] and [`open_flags`]; [`locks`] and [`descriptors`] have the calls on files that
+//! rustix does not have.
 #![allow(missing_docs, reason = "fields and constants carry the names of linux/fuse.h")]
 
 pub mod abi;
 pub mod device;
 pub mod listing;
 pub mod namespace;
+pub mod open_flags;
+pub mod original;
 mod parse;
 pub mod reply;
 pub mod request;

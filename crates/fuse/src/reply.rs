@@ -7,7 +7,7 @@ use std::io::IoSlice;
 
 use rustix::io::Errno;
 
-use crate::abi::{self, Attr, Entry, Validity};
+use crate::abi::{self, Attr, Entry, Opened, Validity};
 use crate::device::Device;
 use crate::request::Unique;
 
@@ -73,6 +73,53 @@ impl Drop for Reply<'_> {
         if let Some(unique) = self.unique.take() {
             transmit(self.device, unique, -Errno::IO.raw_os_error(), &[]);
         }
+    }
+}
+
+/// Sends the answer that `success` makes of an outcome, or its error.
+pub fn reply_with<T>(outcome: Result<T, Errno>, reply: Reply<'_>, success: impl FnOnce(T, Reply<'_>)) {
+    match outcome {
+        Ok(answer) => success(answer, reply),
+        Err(errno) => reply.error(errno),
+    }
+}
+
+/// Sends success without data, or the error.
+pub fn reply_done(outcome: Result<(), Errno>, reply: Reply<'_>) {
+    reply_with(outcome, reply, |(), reply| reply.done());
+}
+
+/// Sends an entry, or the error.
+pub fn reply_entry(outcome: Result<Entry, Errno>, reply: Reply<'_>) {
+    reply_with(outcome, reply, |entry, reply| reply.entry(&entry));
+}
+
+/// Sends the entry of a file that was made and its handle, or the error.
+pub fn reply_created(outcome: Result<(Entry, Opened), Errno>, reply: Reply<'_>) {
+    reply_with(outcome, reply, |(entry, opened), reply| reply.parts(&[&entry.encode(), &opened.encode()]));
+}
+
+/// The answer to a WRITE: `struct fuse_write_out`.
+pub fn written(bytes: usize) -> [u8; 8] {
+    let mut written = [0; 8];
+    written[..4].copy_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes());
+    written
+}
+
+/// Answers with the value, or with its length if that is all that was asked for. Source: getxattr(2).
+pub fn reply_xattr(value: Result<impl AsRef<[u8]>, Errno>, size: u32, reply: Reply<'_>) {
+    let value = match &value {
+        Ok(value) => value.as_ref(),
+        Err(errno) => return reply.error(*errno),
+    };
+    let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+    if size == 0 {
+        // `struct fuse_getxattr_out` is laid out like the answer to a WRITE.
+        reply.bytes(&written(value.len()));
+    } else if length > size {
+        reply.error(Errno::RANGE);
+    } else {
+        reply.bytes(value);
     }
 }
 

@@ -37,9 +37,9 @@ const PASSED_ON: f64 = 1048576.0;
 /// A script with fewer misses and files. What was computed stays, and so does the data of gathered files: it is read from the
 /// file that they are gathered into.
 pub(crate) fn script(script: &StartScript, changes: &StartChanges) -> StartScript {
-    let mut misses = Share::new(changes.fewer_misses);
+    let mut misses = EvenShare::new(changes.fewer_misses);
     // The first file is left, for the others to be gathered into.
-    let mut files = Share { due: -changes.fewer_files, ..Share::new(changes.fewer_files) };
+    let mut files = EvenShare { due: -changes.fewer_files, ..EvenShare::new(changes.fewer_files) };
     let mut names = script.names.clone();
     let mut carried = 0.0;
     let mut kept = Vec::with_capacity(script.acts.len());
@@ -86,13 +86,13 @@ fn subject(script: &StartScript, act: &Act) -> Option<NameId> {
 }
 
 /// Takes a share of the names that come by, evenly: each once and for all.
-struct Share {
+struct EvenShare {
     share: f64,
     due: f64,
     decided: HashMap<NameId, bool>,
 }
 
-impl Share {
+impl EvenShare {
     fn new(share: f64) -> Self {
         Self { share, due: 0.0, decided: HashMap::new() }
     }

@@ -100,7 +100,7 @@ impl StartParameters {
     /// With every figure as `choice` decides.
     pub fn choose(profile: &Profile, choice: Choice<'_>) -> Self {
         let wide = wide();
-        let mut chooser = Chooser { choice, assumed: Vec::new() };
+        let mut chooser = ParameterChooser { choice, assumed: Vec::new() };
         let rates = chooser.rates(profile, &wide);
         let mut take = |key, own: &Option<Figure>, prior: &Option<Figure>| chooser.take(key, own, prior);
         let (own, prior) = (&profile.client, &wide.client);
@@ -196,12 +196,12 @@ fn names_rates(profile: &Profile) -> bool {
     profile.rates != crate::profile::RatesSection::default()
 }
 
-struct Chooser<'a> {
+struct ParameterChooser<'a> {
     choice: Choice<'a>,
     assumed: Vec<&'static str>,
 }
 
-impl Chooser<'_> {
+impl ParameterChooser<'_> {
     /// The profile's own figure, or that of the wide prior.
     fn take(&mut self, key: &'static str, own: &Option<Figure>, prior: &Option<Figure>) -> f64 {
         if let Some(figure) = own {

@@ -92,9 +92,12 @@ pub enum Barrier {
         /// The recorder's process number.
         recorder: i32,
     },
-    /// A container's filter forbids the calls.
-    #[error("a seccomp filter, as of a container, forbids `ptrace` or `seccomp`")]
-    SeccompFilter,
+    /// A container's filter forbids tracing.
+    #[error("a seccomp filter, as of a container, forbids `ptrace`")]
+    PtraceFiltered,
+    /// A container's filter forbids a filter of one's own. Tracing is allowed.
+    #[error("a seccomp filter, as of a container, forbids `seccomp`")]
+    SeccompFiltered,
     /// The kernel has no seccomp filters.
     #[error("this kernel has no seccomp filters (`CONFIG_SECCOMP_FILTER`)")]
     NoFilters,

@@ -12,20 +12,11 @@ use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 
 /// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{process}/{name}")).ok()?;
     Some(target.into_os_string().into_vec())
-}
-
-/// The state letter of a thread, such as `R`. `directory` is its directory in `/proc`. Source: `proc_pid_stat(5)`.
-pub(crate) fn state(directory: &Path) -> Option<char> {
-    let text = std::fs::read(directory.join("stat")).ok()?;
-    // The name before it may hold any bytes, but the state follows its last bracket.
-    let bracket = text.iter().rposition(|&byte| byte == b')')?;
-    text.get(bracket + 2).map(|&byte| byte.into())
 }
 
 /// The process that traces a process; any thread of it may do so.

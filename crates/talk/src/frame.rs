@@ -57,7 +57,10 @@ pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> Result<T> {
 }
 
 /// The same, of at most so many bytes: nothing is known yet of the other end.
-pub(crate) fn receive_within<T: DeserializeOwned>(from: &mut impl Read, longest: u64) -> Result<T> {
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_within<T: DeserializeOwned>(from: &mut impl Read, longest: u64) -> Result<T> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);

@@ -40,6 +40,29 @@ impl MeetingKey {
         format!("quell-replay-{}", &name[..32])
     }
 
+    /// A secret for one purpose and subject, from which the key cannot be told.
+    pub fn derive(&self, purpose: &str, subject: &[u8]) -> [u8; 32] {
+        let mut derived = blake3::Hasher::new_keyed(&self.0);
+        derived.update(&(purpose.len() as u64).to_le_bytes()).update(purpose.as_bytes()).update(subject);
+        derived.finalize().into()
+    }
+
+    /// The end that was connected to: true if a process with the key is at the other end.
+    ///
+    /// # Errors
+    /// Those of the stream; `InvalidData` for another protocol.
+    pub fn admits(&self, stream: &mut (impl Read + Write)) -> Result<bool> {
+        greet(stream, self, 2).map(|rank| rank.is_some())
+    }
+
+    /// The end that connected: the same.
+    ///
+    /// # Errors
+    /// As [`Self::admits`].
+    pub fn is_admitted(&self, stream: &mut (impl Read + Write)) -> Result<bool> {
+        introduce(stream, self, 1)
+    }
+
     /// The proof that `side` has the key. Compared in constant time.
     fn proof(&self, side: &str, challenges: [Challenge; 2], rank: u32) -> blake3::Hash {
         let mut proof = blake3::Hasher::new_keyed(&self.0);

@@ -17,7 +17,7 @@ mod meeting;
 mod patience;
 mod place;
 
-pub use frame::{decode, encode, receive, receive_files, send, send_files};
+pub use frame::{decode, encode, receive, receive_files, receive_within, send, send_files};
 pub use key::MeetingKey;
 pub use meeting::{Meeting, MeetingError};
 pub use patience::{Patience, PatientStream, Stop};

@@ -129,7 +129,7 @@ impl Share {
 
 /// A row while paths of one run only are being put together.
 #[derive(Default)]
-struct Group<'a> {
+struct PathGroup<'a> {
     first: &'a [u8],
     paths: u64,
     a: PathCounts,
@@ -168,8 +168,8 @@ impl Paths {
 }
 
 /// The paths that are in one run only, by their folded names.
-fn groups<'a>(a: &'a Summary, b: &'a Summary) -> HashMap<Vec<u8>, Group<'a>> {
-    let mut groups: HashMap<Vec<u8>, Group> = HashMap::new();
+fn groups<'a>(a: &'a Summary, b: &'a Summary) -> HashMap<Vec<u8>, PathGroup<'a>> {
+    let mut groups: HashMap<Vec<u8>, PathGroup> = HashMap::new();
     for (mine, other, is_a) in [(a, b, true), (b, a, false)] {
         let jobs = mine.recordings.iter().filter_map(|facts| job_number(facts.job.as_deref()?));
         let mut jobs: Vec<&[u8]> = jobs.collect();

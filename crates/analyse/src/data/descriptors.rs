@@ -105,7 +105,7 @@ struct Descriptor {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Table {
+struct DescriptorTable {
     /// Threads that use it.
     users: u32,
     descriptors: BTreeMap<i32, Descriptor>,
@@ -119,7 +119,7 @@ pub(super) struct Descriptors {
     uses: Vec<Option<usize>>,
     /// Shape: one entry a process: its threads that were born.
     threads_of: Vec<Vec<u32>>,
-    tables: Vec<Table>,
+    tables: Vec<DescriptorTable>,
     /// Tables without a user.
     free_tables: Vec<usize>,
     open: Vec<OpenFile>,
@@ -271,12 +271,12 @@ impl Descriptors {
                 parent
             }
             Some(Some(parent)) => self.copy(parent),
-            Some(None) => self.new_table(Table { users: 1, ..Table::default() }),
+            Some(None) => self.new_table(DescriptorTable { users: 1, ..DescriptorTable::default() }),
             None => {
                 let since = Nanos(0);
                 let descriptor = |(fd, open)| (fd, Descriptor { open, since, closes_on_exec: false });
                 let descriptors = std::mem::take(&mut self.inherited).into_iter().map(descriptor).collect();
-                self.new_table(Table { users: 1, descriptors })
+                self.new_table(DescriptorTable { users: 1, descriptors })
             }
         };
         self.uses.push(Some(table));
@@ -330,14 +330,14 @@ impl Descriptors {
     }
 
     fn copy(&mut self, table: usize) -> usize {
-        let copy = Table { users: 1, descriptors: self.tables[table].descriptors.clone() };
+        let copy = DescriptorTable { users: 1, descriptors: self.tables[table].descriptors.clone() };
         for descriptor in copy.descriptors.values() {
             self.open[descriptor.open as usize].descriptors += 1;
         }
         self.new_table(copy)
     }
 
-    fn new_table(&mut self, table: Table) -> usize {
+    fn new_table(&mut self, table: DescriptorTable) -> usize {
         if let Some(free) = self.free_tables.pop() {
             self.tables[free] = table;
             return free;

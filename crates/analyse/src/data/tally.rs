@@ -20,8 +20,8 @@ pub struct DataTally<'a> {
     /// The begin of the recording. Unit: nanoseconds since 1970.
     began: i128,
     /// Shape: one entry a path.
-    kinds: Vec<Kind>,
-    identities: HashMap<PathId, Identity>,
+    kinds: Vec<TargetKind>,
+    identities: HashMap<PathId, OpenedState>,
     stripes: HashMap<PathId, (u32, Bytes)>,
     /// Shape: one entry a mount: whether the kernel makes its files up.
     made_up: Vec<bool>,
@@ -35,7 +35,7 @@ pub struct DataTally<'a> {
 
 /// The target of a path, as far as the recording tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TargetKind {
     Unknown,
     Regular,
     Other,
@@ -43,7 +43,7 @@ enum Kind {
 
 /// The state of a file at its first open.
 #[derive(Clone, Copy, Debug)]
-struct Identity {
+struct OpenedState {
     size: u64,
     modified: i64,
 }
@@ -51,12 +51,12 @@ struct Identity {
 impl<'a> DataTally<'a> {
     /// A tally of the recording that has these paths and this context.
     pub fn new(header: &Header, paths: &'a PathTable, context: &Context) -> Self {
-        let mut kinds = vec![Kind::Unknown; paths.len()];
+        let mut kinds = vec![TargetKind::Unknown; paths.len()];
         let mut identities = HashMap::new();
         for file in &context.files {
             if let Some(kind) = kinds.get_mut(file.path.0 as usize) {
-                *kind = if file.mode & S_IFMT == S_IFREG { Kind::Regular } else { Kind::Other };
-                identities.insert(file.path, Identity { size: file.size, modified: file.modified });
+                *kind = if file.mode & S_IFMT == S_IFREG { TargetKind::Regular } else { TargetKind::Other };
+                identities.insert(file.path, OpenedState { size: file.size, modified: file.modified });
             }
         }
         let stripes = context.stripes.iter().map(|stripe| (stripe.path, (stripe.count, Bytes(stripe.size))));
@@ -168,7 +168,7 @@ impl<'a> DataTally<'a> {
     fn creates(&self, event: &Event, path: PathId) -> bool {
         let asked = event.call == Call::Creat || event.flags & O_CREAT != 0;
         let is_first = self.numbers[path.0 as usize] == 0;
-        let is_new = |identity: &Identity| {
+        let is_new = |identity: &OpenedState| {
             let opened = self.began + i128::from(event.start.0);
             identity.size == 0 && i128::from(identity.modified) >= opened - CLOCKS_DIFFER
         };
@@ -281,9 +281,9 @@ impl<'a> DataTally<'a> {
         let mount = event.and_then(|event| event.file_system.filter(|_| event.target == Some(path)));
         let made_up = mount.and_then(|mount| self.made_up.get(usize::from(mount.0))).copied();
         match self.kinds.get(path.0 as usize) {
-            None | Some(Kind::Other) => false,
-            Some(Kind::Regular) => !made_up.unwrap_or_else(|| self.is_below_made_up(path)),
-            Some(Kind::Unknown) => !made_up.unwrap_or(false) && !self.is_below_made_up(path),
+            None | Some(TargetKind::Other) => false,
+            Some(TargetKind::Regular) => !made_up.unwrap_or_else(|| self.is_below_made_up(path)),
+            Some(TargetKind::Unknown) => !made_up.unwrap_or(false) && !self.is_below_made_up(path),
         }
     }
 

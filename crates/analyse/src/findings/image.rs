@@ -81,7 +81,7 @@ fn part_below<'a>(path: &'a [u8], above: &[u8]) -> Option<&'a [u8]> {
 
 /// Everything that an image of `roots` answers.
 fn served(case: &Case<'_>, roots: &[Vec<u8>]) -> Effect {
-    let mut chooser = Chooser { case, chosen: Vec::new() };
+    let mut chooser = ImageChooser { case, chosen: Vec::new() };
     for root in roots {
         let first = case.paths.partition_point(|(path, _)| *path < root.as_slice());
         let length = case.paths[first..].partition_point(|(path, _)| path.starts_with(root));
@@ -96,13 +96,13 @@ fn served(case: &Case<'_>, roots: &[Vec<u8>]) -> Effect {
     effect
 }
 
-struct Chooser<'a, 'b> {
+struct ImageChooser<'a, 'b> {
     case: &'b Case<'a>,
     /// Numbers of the paths that the image answers for.
     chosen: Vec<u32>,
 }
 
-impl Chooser<'_, '_> {
+impl ImageChooser<'_, '_> {
     /// Takes a directory whole, without the live ones in it, or its parts. The range holds all paths that begin with
     /// the directory's.
     fn consider(&mut self, root: &[u8], range: Range<usize>, given: bool) {

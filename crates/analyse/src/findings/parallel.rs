@@ -83,7 +83,7 @@ fn writers(file: &FileData) -> usize {
 
 /// The files written in one directory of Lustre.
 #[derive(Default)]
-struct Written {
+struct WrittenDirectory {
     files: u64,
     bytes: u64,
     /// The most ranks that wrote one of them.
@@ -96,7 +96,7 @@ struct Written {
 
 /// `lustre-striping`.
 pub(super) fn striping(case: &Case<'_>) -> Vec<Found> {
-    let mut directories = BTreeMap::<&[u8], Written>::new();
+    let mut directories = BTreeMap::<&[u8], WrittenDirectory>::new();
     for (path, file) in &case.summary.data.files {
         let Some((stripes, _)) = file.stripe else { continue };
         if file.writes.bytes.0 > 0 && case.file_system(path) == Some("lustre") {
@@ -111,7 +111,7 @@ pub(super) fn striping(case: &Case<'_>) -> Vec<Found> {
     directories.into_iter().filter_map(|(path, written)| stripes(case, path, &written)).collect()
 }
 
-fn stripes(case: &Case<'_>, path: &[u8], written: &Written) -> Option<Found> {
+fn stripes(case: &Case<'_>, path: &[u8], written: &WrittenDirectory) -> Option<Found> {
     let advised = advised(written, case.limits.osts)?;
     let wrong = |count: &u32| match advised.count {
         // All targets: how many these are is not known, but one is too few.
@@ -152,7 +152,7 @@ struct Advised {
 }
 
 /// The rules of thumb; `None` where they need the number of targets and it is not given.
-fn advised(written: &Written, osts: Option<u32>) -> Option<Advised> {
+fn advised(written: &WrittenDirectory, osts: Option<u32>) -> Option<Advised> {
     let all = |count| osts.map_or_else(|| "all targets".to_owned(), |osts| count_targets(count, osts));
     match (written.files, written.writers, osts) {
         (1, 2.., _) => Some(Advised {
@@ -192,7 +192,7 @@ mod tests {
             (60, 1, Some(60), Some(1)),
             (6, 1, None, None),
         ] {
-            let written = Written { files, writers, ..Written::default() };
+            let written = WrittenDirectory { files, writers, ..WrittenDirectory::default() };
             assert_eq!(
                 advised(&written, osts).map(|advised| advised.count),
                 expected,

@@ -26,7 +26,7 @@ pub(super) fn tiny(case: &Case<'_>) -> Vec<Found> {
 }
 
 /// A file with its tiny requests.
-struct Row<'a> {
+struct RequestRow<'a> {
     path: &'a [u8],
     tiny: u64,
     of: &'a Transfers,
@@ -38,7 +38,7 @@ fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) ->
     let most = case.limit(limit).value;
     // A program cannot open with a buffer what it did not open, such as its standard output.
     let files = case.summary.data.files.iter().filter(|(path, file)| case.counts(path) && file.opens > 0);
-    let mut rows: Vec<Row<'_>> = files
+    let mut rows: Vec<RequestRow<'_>> = files
         .filter_map(|(path, file)| row(path, file, direction, small))
         .filter(|row| row.each > most)
         .collect();
@@ -70,14 +70,19 @@ fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) ->
     .requests(case, remaining)
 }
 
-fn row<'a>(path: &'a [u8], file: &'a FileData, direction: Direction, small: Bytes) -> Option<Row<'a>> {
+fn row<'a>(path: &'a [u8], file: &'a FileData, direction: Direction, small: Bytes) -> Option<RequestRow<'a>> {
     let (of, ranks) = match direction {
         Direction::Read => (&file.reads, file.read_by.len()),
         Direction::Write => (&file.writes, file.written_by.len()),
     };
     let tiny = of.sizes.below(small);
     let is_sequential = of.sequential * 10 >= of.moving() * SEQUENTIAL_OF_TEN;
-    (tiny > 0 && is_sequential).then(|| Row { path, tiny, of, each: tiny as f64 / ranks.max(1) as f64 })
+    (tiny > 0 && is_sequential).then(|| RequestRow {
+        path,
+        tiny,
+        of,
+        each: tiny as f64 / ranks.max(1) as f64,
+    })
 }
 
 /// The way to buffer it, in the words of the program's language.

@@ -73,13 +73,13 @@ enum Mpi {
     /// It has, and has not.
     Before,
     /// It does.
-    Within(Box<Within>),
+    Within(Box<WithinInit>),
     After,
 }
 
 /// `MPI_Init` so far.
 #[derive(Clone, Copy, Debug)]
-struct Within {
+struct WithinInit {
     counts: Counts,
     since: Nanos,
     until: Nanos,
@@ -180,7 +180,7 @@ impl Program {
             Mpi::Before if marks => {
                 self.decide(Phase::Initialisation, event.start, decided);
                 let (since, until, tail) = (event.start, event.end(), Counts::default());
-                self.mpi = Mpi::Within(Box::new(Within { counts, since, until, tail, others: 0 }));
+                self.mpi = Mpi::Within(Box::new(WithinInit { counts, since, until, tail, others: 0 }));
                 true
             }
             Mpi::Within(within) => {
@@ -196,7 +196,7 @@ impl Program {
 
     fn end_mpi(&mut self, decided: &mut Decided) {
         if let Mpi::Within(within) = &self.mpi {
-            let Within { counts, since, until, tail, .. } = **within;
+            let WithinInit { counts, since, until, tail, .. } = **within;
             decided.add(Phase::MpiInit, counts, since, until);
             self.pending += tail;
             self.decided_until = self.decided_until.max(until);
@@ -222,7 +222,7 @@ impl Program {
     }
 }
 
-impl Within {
+impl WithinInit {
     /// Counts an event, if it may still be MPI's.
     fn takes(&mut self, event: &Event, kind: Kind, marks: bool, loads_code: bool, counts: Counts) -> bool {
         let is_metadata = counts.metadata_operations > 0;

@@ -74,11 +74,11 @@ pub(super) struct Book<'a> {
     keys: HashMap<EntryKey, EntryId>,
     /// Shape: one entry an [`EntryId`].
     counts: Vec<EntryCounts>,
-    wanted: HashMap<Want<'a>, Wanted<'a>>,
+    wanted: HashMap<Want<'a>, WantedName<'a>>,
 }
 
 #[derive(Debug, Default)]
-struct Wanted<'a> {
+struct WantedName<'a> {
     searches: u64,
     probes: u64,
     missed: u64,
@@ -133,7 +133,7 @@ impl<'a> Book<'a> {
             }
         }
         for ((kind, name, asked_by), wanted) in self.wanted {
-            let Wanted { searches: count, probes, missed, found } = wanted;
+            let WantedName { searches: count, probes, missed, found } = wanted;
             let key = WantedKey { kind, name: spelled(kind, name), asked_by: asked_by.map(Into::into) };
             let counts = WantedCounts { searches: count, probes, missed, found: found.map(Into::into) };
             searches.wanted.insert(key, counts);

@@ -21,13 +21,13 @@ pub(super) type CommandLists<'a> = HashMap<&'a str, List>;
 #[derive(Clone, Debug)]
 pub(super) struct Commands<'a> {
     list: List,
-    current: Option<Current<'a>>,
+    current: Option<CurrentCommand<'a>>,
     /// The hit of the last search, which is executed next.
     found: Node,
 }
 
 #[derive(Clone, Debug)]
-struct Current<'a> {
+struct CurrentCommand<'a> {
     search: Search<'a>,
     thread: ThreadId,
     /// The position of the probe before in the list.
@@ -103,7 +103,7 @@ impl<'a> Commands<'a> {
         let mut search = Search::new(records.tree.name(node), None);
         note(&mut search, &self.list, 0, event, node, records.tree);
         self.found = if event.outcome.is_success() { node } else { Node::NONE };
-        self.current = Some(Current { search, thread: event.thread, at: 0 });
+        self.current = Some(CurrentCommand { search, thread: event.thread, at: 0 });
         true
     }
 

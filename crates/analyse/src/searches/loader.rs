@@ -191,12 +191,12 @@ pub(super) struct Loader<'a> {
     cache: Option<EntryId>,
     /// Opened before any probe of the search that it belongs to.
     cache_opened: Option<bool>,
-    current: Option<Current<'a>>,
+    current: Option<CurrentLoad<'a>>,
 }
 
 /// A search that is not known to have ended.
 #[derive(Clone, Debug)]
-struct Current<'a> {
+struct CurrentLoad<'a> {
     search: Search<'a>,
     asker: Option<u16>,
     /// Shape: in the order of search.
@@ -349,13 +349,13 @@ impl<'a> Loader<'a> {
         name: &'a [u8],
         loaders: &mut Loaders<'a>,
         records: &mut Records<'_, 'a>,
-    ) -> Current<'a> {
+    ) -> CurrentLoad<'a> {
         let asker = self.asker(name, records.images);
         let lists = self.lists(asker, loaders, records);
         let file = asker.and_then(|asker| records.images.elf(self.objects[usize::from(asker)].elf));
         let asked_by = file.map(|file| records.tree.text(records.tree.of_path(Some(file.path))));
         let search = Search::new(name, asked_by);
-        Current { search, asker, lists, at: (0, 0), directory: Node::NONE, place: None }
+        CurrentLoad { search, asker, lists, at: (0, 0), directory: Node::NONE, place: None }
     }
 
     /// The first object of the latest group that has the name in NEEDED. Earlier groups have all that they need.

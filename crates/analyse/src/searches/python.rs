@@ -27,7 +27,7 @@ const TAKING_UP: u32 = 3;
 
 /// An entry of `sys.path`.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SysPathEntry {
     node: Node,
     id: EntryId,
     /// Its place in `sys.path` as far as it is known.
@@ -40,7 +40,7 @@ struct Entry {
 
 /// The role of a directory for imports.
 #[derive(Clone, Copy, Debug)]
-enum Role {
+enum ImportRole {
     /// Index into the entries.
     Entry(usize),
     /// A package, and the entry that it is in.
@@ -52,9 +52,9 @@ enum Role {
 pub(super) struct Python<'a> {
     image: Image,
     /// Shape: in the order in which they became known.
-    entries: Vec<Entry>,
-    roles: NodeMap<Role>,
-    current: Option<Current<'a>>,
+    entries: Vec<SysPathEntry>,
+    roles: NodeMap<ImportRole>,
+    current: Option<CurrentImport<'a>>,
     /// The directory that was asked for last, how often in a row.
     streak: (Node, u32),
     /// The `.pth` file being read, and the directories that were asked for meanwhile.
@@ -63,7 +63,7 @@ pub(super) struct Python<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct Current<'a> {
+struct CurrentImport<'a> {
     search: Search<'a>,
     thread: ThreadId,
     first: usize,
@@ -128,8 +128,8 @@ impl<'a> Python<'a> {
         }
         self.streak = if self.streak.0 == node { (node, self.streak.1.saturating_add(1)) } else { (node, 1) };
         match self.roles.get(&node).copied() {
-            Some(Role::Entry(entry)) => self.ask_entry(event, entry, records.book),
-            Some(Role::Package { entry, listed }) => {
+            Some(ImportRole::Entry(entry)) => self.ask_entry(event, entry, records.book),
+            Some(ImportRole::Package { entry, listed }) => {
                 self.ask_package(event, node, entry, listed, records.book)
             }
             None => self.ask_name(event, node, records),
@@ -147,12 +147,12 @@ impl<'a> Python<'a> {
             return false;
         }
         match self.roles.get_mut(&node) {
-            Some(Role::Entry(entry)) => {
+            Some(ImportRole::Entry(entry)) => {
                 let entry = *entry;
                 self.entries[entry].listed |= asked > 0;
                 self.note(event, entry)
             }
-            Some(Role::Package { entry, listed }) => {
+            Some(ImportRole::Package { entry, listed }) => {
                 *listed |= asked > 0;
                 let entry = *entry;
                 self.note(event, entry)
@@ -166,8 +166,8 @@ impl<'a> Python<'a> {
     fn take_up(&mut self, event: &Event, node: Node, asked: u32, records: &mut Records<'_, 'a>) -> bool {
         let above = records.tree.parent(node);
         // A directory in a package is a package without `__init__`.
-        if let Some(Role::Package { entry, .. }) = self.roles.get(&above).copied() {
-            self.roles.insert(node, Role::Package { entry, listed: true });
+        if let Some(ImportRole::Package { entry, .. }) = self.roles.get(&above).copied() {
+            self.roles.insert(node, ImportRole::Package { entry, listed: true });
             return false;
         }
         let before =
@@ -184,7 +184,7 @@ impl<'a> Python<'a> {
         self.entries[entry].listed = true;
         if before.is_none() {
             self.finish(records.book);
-            self.current = Some(Current::new(event.thread, entry, None));
+            self.current = Some(CurrentImport::new(event.thread, entry, None));
         }
         if let Some(current) = &mut self.current {
             current.last = entry;
@@ -205,18 +205,18 @@ impl<'a> Python<'a> {
         let rank = before.map_or(0, |before| self.entries[before].rank + 1);
         self.entries.iter_mut().filter(|entry| entry.rank >= rank).for_each(|entry| entry.rank += 1);
         let id = records.book.entry(SearchKind::Python, origin, records.tree.text(node));
-        self.entries.push(Entry { node, id, rank, listed: false, fresh: false });
-        self.roles.insert(node, Role::Entry(self.entries.len() - 1));
+        self.entries.push(SysPathEntry { node, id, rank, listed: false, fresh: false });
+        self.roles.insert(node, ImportRole::Entry(self.entries.len() - 1));
         self.entries.len() - 1
     }
 
-    fn goes_on(&self, current: &Current<'a>, event: &Event) -> bool {
+    fn goes_on(&self, current: &CurrentImport<'a>, event: &Event) -> bool {
         current.thread == event.thread && !current.search.is_found()
     }
 
     /// Counts a probe of the search that is going on, if it is there.
     fn note(&mut self, event: &Event, entry: usize) -> bool {
-        let Entry { id, rank, .. } = self.entries[entry];
+        let SysPathEntry { id, rank, .. } = self.entries[entry];
         match &mut self.current {
             Some(current) if current.thread == event.thread && current.last == entry => {
                 current.search.probe(id, rank, event.is_miss());
@@ -228,14 +228,14 @@ impl<'a> Python<'a> {
 
     fn ask_entry(&mut self, event: &Event, entry: usize, book: &mut Book<'a>) -> bool {
         self.settle(event, entry, book);
-        let Entry { id, rank, listed, .. } = self.entries[entry];
+        let SysPathEntry { id, rank, listed, .. } = self.entries[entry];
         let goes_on = self.current.as_ref().is_some_and(|current| {
             let forward = rank > self.entries[current.last].rank || (entry == current.last && !listed);
             self.goes_on(current, event) && current.package.is_none() && forward
         });
         if !goes_on {
             self.finish(book);
-            self.current = Some(Current::new(event.thread, entry, None));
+            self.current = Some(CurrentImport::new(event.thread, entry, None));
         }
         if let Some(current) = &mut self.current {
             current.last = entry;
@@ -257,12 +257,12 @@ impl<'a> Python<'a> {
         if next == entry || first != Some(self.entries[next].rank) {
             return;
         }
-        let from_first = |current: &Current<'a>| Some(self.entries[current.first].rank) <= first;
+        let from_first = |current: &CurrentImport<'a>| Some(self.entries[current.first].rank) <= first;
         let whole = self.current.as_ref().is_some_and(from_first);
         self.entries[entry].fresh = false;
         self.entries.iter_mut().for_each(|other| other.rank += 1);
         self.entries[entry].rank = 0;
-        let mut begun = Current::new(event.thread, entry, None);
+        let mut begun = CurrentImport::new(event.thread, entry, None);
         if let Some(current) = &mut self.current {
             current.search.move_last(&mut begun.search, 0);
             current.whole = whole;
@@ -285,7 +285,7 @@ impl<'a> Python<'a> {
             .is_some_and(|current| self.goes_on(current, event) && current.package == Some(node) && !listed);
         if !goes_on {
             self.finish(book);
-            self.current = Some(Current::new(event.thread, entry, Some(node)));
+            self.current = Some(CurrentImport::new(event.thread, entry, Some(node)));
         }
         self.note(event, entry)
     }
@@ -339,7 +339,7 @@ impl<'a> Python<'a> {
             if event.outcome.is_success() && event.call.class() == Class::Stat {
                 current.search.found(id, tree.text(node));
                 if let Some(package) = module.package {
-                    let package_role = Role::Package { entry, listed: false };
+                    let package_role = ImportRole::Package { entry, listed: false };
                     self.roles.entry(package).or_insert(package_role);
                 }
             }
@@ -367,7 +367,7 @@ impl<'a> Python<'a> {
             return false;
         }
         current.portion = current.portion.or(Some((entry, node)));
-        self.roles.entry(node).or_insert(Role::Package { entry, listed: false });
+        self.roles.entry(node).or_insert(ImportRole::Package { entry, listed: false });
         self.note(event, entry)
     }
 
@@ -389,7 +389,7 @@ impl<'a> Python<'a> {
     }
 
     /// True where a search that found nothing asked all of `sys.path`: anything less was something else.
-    fn went_through(&self, current: &Current<'a>) -> bool {
+    fn went_through(&self, current: &CurrentImport<'a>) -> bool {
         let ranks = || self.entries.iter().filter(|entry| entry.listed).map(|entry| entry.rank);
         let rank = |entry: usize| self.entries[entry].rank;
         ranks().min().is_some_and(|least| rank(current.first) <= least)
@@ -423,7 +423,7 @@ impl<'a> Python<'a> {
     }
 }
 
-impl Current<'_> {
+impl CurrentImport<'_> {
     fn new(thread: ThreadId, entry: usize, package: Option<Node>) -> Self {
         Self {
             search: Search::new(b"", None),

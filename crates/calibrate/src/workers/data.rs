@@ -42,18 +42,18 @@ pub(super) fn prepare<'a>(data: &'a Data, root: BorrowedFd<'_>) -> Result<Prepar
         }
         DataAccess::Write | DataAccess::Sequential => None,
     };
-    let reader = Reader { data, file, mapping };
+    let reader = DataReader { data, file, mapping };
     Ok(Box::new(move || reader.run().map_err(|errno| (data.file.clone(), errno))))
 }
 
 #[derive(Debug)]
-struct Reader<'a> {
+struct DataReader<'a> {
     data: &'a Data,
     file: OwnedFd,
     mapping: Option<Mapping>,
 }
 
-impl Reader<'_> {
+impl DataReader<'_> {
     fn run(&self) -> Result<Done, Errno> {
         let limit = Limit::of(self.data.limit_ms);
         let share = |thread: usize| self.share(thread as u64, limit).map_err(|errno| (String::new(), errno));

@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use std::ffi::{CStr, CString};
 
 /// The share of one thread, made before the clock runs.
-struct Share {
+struct ThreadShare {
     directory: OwnedFd,
     names: Vec<Named>,
 }
@@ -37,7 +37,7 @@ pub(super) fn prepare<'a>(names: &'a Names, root: BorrowedFd<'_>) -> Result<Prep
     }))
 }
 
-fn prepare_share(names: &Names, root: BorrowedFd<'_>, thread: u16) -> Result<Share, Failed> {
+fn prepare_share(names: &Names, root: BorrowedFd<'_>, thread: u16) -> Result<ThreadShare, Failed> {
     let directories = &names.directories;
     let own = directories.get(usize::from(thread) % directories.len().max(1));
     let own = own.ok_or_else(|| (String::new(), Errno::INVAL))?;
@@ -47,7 +47,7 @@ fn prepare_share(names: &Names, root: BorrowedFd<'_>, thread: u16) -> Result<Sha
     let count =
         if names.operation.is_by_descriptor() { names.count.min(room(names.threads)) } else { names.count };
     let named = (0..count).map(|k| named(names, number(k), &directory)).collect::<Result<_, Failed>>()?;
-    Ok(Share { directory, names: named })
+    Ok(ThreadShare { directory, names: named })
 }
 
 /// Names that each of so many threads may hold open: a phase of fewer is as good a measurement.
@@ -84,7 +84,7 @@ fn resolved(operation: LoadOperation, directory: &OwnedFd, name: &CStr) -> Resul
     Ok(resolved)
 }
 
-fn run_share(names: &Names, share: &Share, limit: Limit) -> Result<Done, Failed> {
+fn run_share(names: &Names, share: &ThreadShare, limit: Limit) -> Result<Done, Failed> {
     let mut done = Done::default();
     let mut computing = Computing::new(names.computing_us);
     let directory = share.directory.as_fd();

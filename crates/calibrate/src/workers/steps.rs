@@ -31,7 +31,7 @@ pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prep
     std::thread::sleep(Duration::from_millis(steps.rest_ms));
     let step = if steps.of == Subject::Files { of_file } else { of_directory };
     Ok(Box::new(move || {
-        let mut clock = Clock::new(steps.computing_us);
+        let mut clock = StepClock::new(steps.computing_us);
         for resolved in &resolved {
             step(resolved.as_fd(), &mut clock).map_err(failed)?;
         }
@@ -62,13 +62,13 @@ fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
 
 /// Times calls, each after some computing.
 #[derive(Debug)]
-struct Clock {
+struct StepClock {
     computing: Computing,
     computing_us: u64,
     done: Done,
 }
 
-impl Clock {
+impl StepClock {
     fn new(computing_us: u64) -> Self {
         Self { computing: Computing::new(computing_us), computing_us, done: Done::default() }
     }
@@ -83,7 +83,7 @@ impl Clock {
 }
 
 /// Opens, looks, reads, looks again, closes.
-fn of_file(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+fn of_file(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let file = clock.time(|| reopen(resolved))?;
     clock.time(|| rustix::fs::fstat(&file))?;
     clock.time(|| rustix::io::pread(&file, &mut [0; 1], 0))?;
@@ -95,7 +95,7 @@ fn of_file(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
 }
 
 /// Opens, lists, looks at what is within.
-fn of_directory(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+fn of_directory(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let directory = clock.time(|| open_directory(resolved, "."))?;
     clock.time(|| entries(directory.as_fd()))?;
     clock.time(|| rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)

@@ -5,8 +5,8 @@ use crate::flags::Calibrate;
 use crate::host;
 use crate::leftovers;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::signals::Signals;
-use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::shell::quoted_name;
 use quell_base::{escape, shown};
 use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};
@@ -75,24 +75,16 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
     let stop = || signals.have_come();
     let setting =
         CalibrationSetting { directory: &directory, worker, others, bounds: flags.bounds(), stop: &stop };
-    let bar = match printer.draws_progress() {
-        true => ProgressBar::new(100),
-        false => ProgressBar::hidden(),
-    };
-    bar.set_style(
-        ProgressStyle::with_template("{elapsed} {bar:20} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let mut line = Progress::new(printer);
     let mut step = "";
     let measured = quell_calibrate::calibrate(&setting, &mut |progress: CalibrationProgress| {
-        if progress.step != step && bar.is_hidden() {
+        if progress.step != step && line.is_hidden() {
             printer.talk(&format!("{:.0} s: {}", progress.elapsed.as_secs_f64(), progress.step));
         }
         step = progress.step;
-        bar.set_message(progress.step);
-        bar.set_position((progress.done * 100.0) as u64);
+        line.show_part(progress.step, (progress.done * 1000.0) as u64, 1000);
     });
-    bar.finish_and_clear();
+    drop(line);
     measured
 }
 

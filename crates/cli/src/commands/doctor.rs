@@ -154,7 +154,8 @@ fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProb
     let (ptrace, filter) = match recorded {
         None => ("unknown", "unknown"),
         Some(Ok(())) => ("ok", "ok"),
-        Some(Err(Barrier::NoFilters)) => ("ok", "no"),
+        // The filter is installed by a process that is traced already.
+        Some(Err(Barrier::NoFilters | Barrier::SeccompFiltered)) => ("ok", "no"),
         Some(Err(_)) => ("no", "unknown"),
     };
     let barrier = recorded.and_then(Result::err);
@@ -181,7 +182,7 @@ fn barred(barrier: Barrier) -> Cause {
         }
         Barrier::Selinux => "`setsebool -P deny_ptrace off`",
         Barrier::OtherTracer { .. } | Barrier::Recorded { .. } => "nothing: run it without that tracer",
-        Barrier::SeccompFilter => {
+        Barrier::PtraceFiltered | Barrier::SeccompFiltered => {
             "a container started with a seccomp profile that allows `ptrace` and `seccomp`"
         }
         Barrier::NoFilters => "a kernel with CONFIG_SECCOMP_FILTER",

@@ -1,6 +1,7 @@
 //! One file a command: what the flags mean, the work handed to the crates, and what is said about it.
 
 pub(crate) mod about;
+pub(crate) mod bcast;
 pub(crate) mod cache;
 pub(crate) mod calibrate;
 pub(crate) mod check;

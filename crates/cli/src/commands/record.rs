@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use crate::{host, launch, names, traces};
 use clap::ValueEnum;
 use quell_base::shell::quoted_name;
-use quell_base::{Launcher, RankId, shown};
+use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
     Barrier, EngineChoice, Leftover, Listener, RecordError, Recorded, Recording, Scope, StartLimits,
 };
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
-    let launcher = host::launcher();
-    if flags.disable || !records(&flags, launcher.as_ref()) {
-        if !flags.disable && launcher.as_ref().is_some_and(|launcher| is_asked_in_vain(&flags, launcher)) {
+    let place = host::rank_place();
+    if flags.disable || !records(&flags, place.as_ref()) {
+        if !flags.disable && place.as_ref().is_some_and(|place| is_asked_in_vain(&flags, place)) {
             printer.warn("no trace is made: the job has none of the ranks that `--ranks` names");
         }
         return Err(launch::plain(&flags.command));
@@ -26,16 +26,16 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     if let Some(inner) = launch::wrapped_run(&flags.command) {
         return record_inside(flags, inner, printer);
     }
-    if let Some(name) = launch::launcher_in(&flags.command, launcher.as_ref()) {
+    if let Some(name) = launch::launcher_in(&flags.command, place.as_ref()) {
         printer.warn(&format!("`{name}` starts ranks outside of the recording"));
         printer.hint(&format!("{name} ... quell record -- CMD"));
     }
-    let speaks = launcher.as_ref().is_none_or(|launcher| speaks(flags.ranks.as_deref(), launcher));
-    let rank = launcher.as_ref().map(|launcher| launcher.rank);
+    let speaks = place.as_ref().is_none_or(|place| speaks(flags.ranks.as_deref(), place));
+    let rank = place.as_ref().map(|place| place.rank);
     let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
     make_way(&names::of_rank(&named, rank), &flags)?;
     let request = Recording {
-        header: traces::begun(&flags.command, launcher.as_ref()),
+        header: traces::begun(&flags.command, place.as_ref()),
         command: flags.command,
         environment: std::env::vars_os().collect(),
         directory: PathBuf::new(),
@@ -129,23 +129,23 @@ fn named(leftover: &Leftover) -> String {
 }
 
 /// This rank records: one of `--ranks`, else rank 0 or the sample.
-fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
-    match (launcher, &flags.ranks) {
+fn records(flags: &Record, place: Option<&RankPlace>) -> bool {
+    match (place, &flags.ranks) {
         (None, _) => true,
-        (Some(launcher), Some(ranks)) => ranks.contains(&launcher.rank.0),
-        (Some(launcher), None) => launcher.records_by_default(),
+        (Some(place), Some(ranks)) => ranks.contains(&place.rank.0),
+        (Some(place), None) => place.records_by_default(),
     }
 }
 
 /// This rank names the traces for the job: it is the lowest of those that record.
-fn speaks(ranks: Option<&[u32]>, launcher: &Launcher) -> bool {
-    launcher.rank.0 == ranks.and_then(|ranks| ranks.iter().min().copied()).unwrap_or(0)
+fn speaks(ranks: Option<&[u32]>, place: &RankPlace) -> bool {
+    place.rank.0 == ranks.and_then(|ranks| ranks.iter().min().copied()).unwrap_or(0)
 }
 
 /// This is rank 0 of a job that has none of `--ranks`. No other rank can warn of that.
-fn is_asked_in_vain(flags: &Record, launcher: &Launcher) -> bool {
-    let beyond = |rank: &u32| launcher.ranks.is_some_and(|ranks| *rank >= ranks);
-    launcher.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
+fn is_asked_in_vain(flags: &Record, place: &RankPlace) -> bool {
+    let beyond = |rank: &u32| place.ranks.is_some_and(|ranks| *rank >= ranks);
+    place.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
 }
 
 /// Removes an earlier trace when that was asked for and there is a command to record; anything else that is in the way

@@ -6,7 +6,7 @@ use crate::host;
 use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::{leftovers, output, traces};
-use quell_base::{Errno, Launcher, escape, shown};
+use quell_base::{Errno, RankPlace, escape, shown};
 use quell_replay::{
     PlayedReplay, ReplayConductor, ReplayError, ReplayManner, ReplayPerformance, ReplayPlan, ReplayTally,
     ReplayWrites,
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> {
     output::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv)])?;
-    let launcher = host::launcher().filter(|launcher| launcher.ranks.is_some_and(|ranks| ranks > 1));
+    let rank_place = host::rank_place().filter(|rank_place| rank_place.ranks.is_some_and(|ranks| ranks > 1));
     let root = absolute(&flags.root)?;
     let recording = Recording::open(&flags.trace).map_err(traces::explain)?;
     let from = from(flags, &recording)?;
     let writes = if flags.writes { ReplayWrites::Private } else { ReplayWrites::Skip };
     let moves = from != root.as_os_str().as_bytes();
     let plan = quell_replay::plan(&recording, &from, moves, writes).map_err(explain)?;
-    let Some(performance) = perform(flags, &root, &plan, launcher.as_ref())? else { return Ok(0) };
+    let Some(performance) = perform(flags, &root, &plan, rank_place.as_ref())? else { return Ok(0) };
     let played = PlayedReplay {
         command: recording.header.command.clone(),
         from: escape(&plan.from),
@@ -48,7 +48,7 @@ fn perform(
     flags: &Replay,
     root: &Path,
     plan: &ReplayPlan,
-    launcher: Option<&Launcher>,
+    rank_place: Option<&RankPlace>,
 ) -> Result<Option<ReplayPerformance>, Failure> {
     let signals = Signals::watch()?;
     let explain = |error: ReplayError| match error {
@@ -57,18 +57,18 @@ fn perform(
     };
     let manner = ReplayManner {
         root: root.to_owned(),
-        first: launcher.map_or(0, |launcher| launcher.rank.0.saturating_mul(flags.ranks)),
+        first: rank_place.map_or(0, |rank_place| rank_place.rank.0.saturating_mul(flags.ranks)),
         ranks: flags.ranks,
         think: flags.think.0,
         nonce: nonce(),
     };
     let stop = || signals.have_come();
     let conductor = ReplayConductor::start(plan, &manner, &stop).map_err(explain)?;
-    let meeting = match launcher {
-        Some(launcher) => {
-            let (place, key) = place(flags, launcher)?;
-            let ranks = launcher.ranks.unwrap_or(1);
-            let met = Meeting::attend(&place, &key, (launcher.rank.0, ranks), &stop);
+    let meeting = match rank_place {
+        Some(rank_place) => {
+            let (place, key) = place(flags, rank_place)?;
+            let ranks = rank_place.ranks.unwrap_or(1);
+            let met = Meeting::attend(&place, &key, (rank_place.rank.0, ranks), &stop);
             Some(met.map_err(|error| explain(error.into()))?)
         }
         None => None,
@@ -81,8 +81,8 @@ fn perform(
 
 /// The place where the launcher's ranks meet, and the key by which they know each other. All of them read the trace, which others
 /// cannot as long as its directory has the mode that it was made with.
-fn place(flags: &Replay, launcher: &Launcher) -> Result<(MeetingPlace, MeetingKey), Failure> {
-    let job = host::job(Some(launcher));
+fn place(flags: &Replay, rank_place: &RankPlace) -> Result<(MeetingPlace, MeetingKey), Failure> {
+    let job = host::job(Some(rank_place));
     let user = rustix::process::geteuid().as_raw();
     let header = flags.trace.join("header.json");
     let read = std::fs::read(&header)
@@ -91,7 +91,7 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(MeetingPlace, MeetingKe
     if let Some(address) = &flags.meet {
         return Ok((MeetingPlace::Network(address.clone()), key));
     }
-    let here = launcher.local_ranks == launcher.ranks || launcher.nodes == Some(1);
+    let here = rank_place.local_ranks == rank_place.ranks || rank_place.nodes == Some(1);
     match here {
         true => {
             let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());

@@ -3,6 +3,7 @@
 
 mod about;
 mod auto;
+mod bcast;
 mod calibrate;
 mod check;
 mod config;
@@ -22,6 +23,7 @@ mod synth;
 
 pub use about::*;
 pub use auto::*;
+pub use bcast::*;
 pub use calibrate::*;
 pub use check::*;
 pub use config::*;
@@ -138,6 +140,8 @@ pub enum Command {
     Run(Run),
     #[command(about = "Look into the cache of `run --auto`, and make room in it")]
     Cache(Cache),
+    #[command(about = "Copy an image to every node of a job, so that the file system serves it once")]
+    Bcast(Bcast),
     #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
     Check(CheckSources),
     #[command(about = "Look into an image, check it, take out what it holds")]

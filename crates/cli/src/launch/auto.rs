@@ -18,7 +18,7 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{Run, RunMode};
 use crate::printer::Printer;
 use crate::{host, images, traces};
-use quell_base::{Launcher, shown};
+use quell_base::{RankPlace, shown};
 use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     Phase, SettledReason, Subject,
@@ -36,10 +36,10 @@ pub(crate) fn by_itself(flags: &Run, printer: &Printer) -> Result<u8, Failure> {
     if flags.disable || is_off() || flags.mode == RunMode::Off || is_recorded() {
         return Err(plain(&flags.command));
     }
-    let launcher = host::launcher();
-    let is_first = host::is_first(launcher.as_ref());
-    let auto = Auto { flags, printer, launcher, is_first, began: Instant::now() };
-    if let Some(name) = launcher_in(&flags.command, auto.launcher.as_ref()) {
+    let place = host::rank_place();
+    let is_first = host::is_first(place.as_ref());
+    let auto = Auto { flags, printer, place, is_first, began: Instant::now() };
+    if let Some(name) = launcher_in(&flags.command, auto.place.as_ref()) {
         printer.talk(&format!(
             "`--auto` leaves `{name}` alone, which starts ranks elsewhere: {name} ... quell run --auto -- CMD"
         ));
@@ -66,7 +66,7 @@ pub(crate) fn cache_path(given: Option<&Path>) -> Option<PathBuf> {
 struct Auto<'a> {
     flags: &'a Run,
     printer: &'a Printer,
-    launcher: Option<Launcher>,
+    place: Option<RankPlace>,
     is_first: bool,
     began: Instant,
 }
@@ -135,7 +135,7 @@ impl Auto<'_> {
             .as_ref()
             .map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
-        let request = request(self.flags, found.path.clone(), wanted, self.launcher.as_ref(), self.began);
+        let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
         let mut tell = |stale: StaleSources<'_>| self.tell(&stale);
         match quell_mount::run(&request, &mut tell) {
             Ok(never) => match never {},
@@ -145,7 +145,7 @@ impl Auto<'_> {
 
     /// Changed originals are no news to a user who asked for nothing: one line, and their names with `--explain`.
     fn tell(&self, stale: &StaleSources<'_>) {
-        if !is_on_first_node(self.launcher.as_ref()) {
+        if !is_on_first_node(self.place.as_ref()) {
             return;
         }
         // Names that came or went beside the program, as its own output does, are no news at all.
@@ -185,7 +185,9 @@ impl Auto<'_> {
                     changes.len()
                 ));
                 images::first_changes(changes).iter().for_each(|change| self.explain(change));
-                self.refresh_aside(found);
+                if let (true, Some((entry, _))) = (self.is_first, &found.own) {
+                    self.make(entry);
+                }
             }
             RunError::Image { source, .. } => {
                 self.say(&format!("the image is not used: {source}"));
@@ -196,12 +198,6 @@ impl Auto<'_> {
             error => self.say(&format!("the image is not used: {error}")),
         }
         self.plain()
-    }
-
-    fn refresh_aside(&self, found: &Found) {
-        if let (true, Some((entry, _))) = (self.is_first, &found.own) {
-            self.make(entry);
-        }
     }
 
     /// The first rank found no image.
@@ -236,7 +232,7 @@ impl Auto<'_> {
             self.explain("plain: another process records or packs");
             return Ok(self.plain());
         }
-        match entry.lock(Phase::Record, &host::job(self.launcher.as_ref()))? {
+        match entry.lock(Phase::Record, &host::job(self.place.as_ref()))? {
             Some(lock) => Ok(self.record(&entry, lock, subject)),
             None => {
                 self.explain("plain: another process records or packs");
@@ -284,7 +280,7 @@ impl Auto<'_> {
         _ = quell_mount::note_plain_run(self.flags.stats.as_deref(), self.began);
         let directory = entry.new_recording();
         let recording = Recording {
-            header: traces::begun(&self.flags.command, self.launcher.as_ref()),
+            header: traces::begun(&self.flags.command, self.place.as_ref()),
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),
             directory: directory.clone(),
@@ -381,7 +377,7 @@ impl Auto<'_> {
     /// The state of an entry, which is the same for all ranks of this step on this node: those of one MPI program must run in one
     /// namespace, or all without, and an image may appear while they start one after the other.
     fn state(&self, entry: &CacheEntry) -> EntryState {
-        let ranks = self.launcher.as_ref().filter(|launcher| launcher.ranks != Some(1));
+        let ranks = self.place.as_ref().filter(|place| place.ranks != Some(1));
         match ranks.and_then(|_| host::launcher_began()) {
             Some(began) => entry.state_before(began),
             None => entry.state(),

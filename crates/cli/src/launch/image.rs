@@ -9,7 +9,7 @@ use crate::flags::{Check, OnStale, Run, RunMode};
 use crate::printer::Printer;
 use crate::{host, images};
 use quell_base::shell::quoted_name;
-use quell_base::{Launcher, NodeId, RankId, shown};
+use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
     Budget, Checker, ImageError, Learn, LessonsDue, Mode, RunError, RunRequest, StaleSources, Trust,
@@ -32,15 +32,15 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     if flags.mode == RunMode::Off {
         return run_off(flags);
     }
-    let launcher = host::launcher();
-    if let Some(name) = launcher_in(&flags.command, launcher.as_ref()) {
+    let place = host::rank_place();
+    if let Some(name) = launcher_in(&flags.command, place.as_ref()) {
         printer.warn(&format!("`{name}` starts ranks outside of the image's namespace"));
         printer.hint(&format!("{name} ... quell run {} -- CMD", quoted_name(&flags.image)));
     }
     let began = Instant::now();
-    let (learn, refresh) = (learn(flags, launcher.as_ref()), refresh(flags));
-    let request = request(flags, flags.image.clone(), (learn, refresh), launcher.as_ref(), began);
-    let speaks = is_on_first_node(launcher.as_ref());
+    let (learn, refresh) = (learn(flags, place.as_ref()), refresh(flags));
+    let request = request(flags, flags.image.clone(), (learn, refresh), place.as_ref(), began);
+    let speaks = is_on_first_node(place.as_ref());
     let mut tell = |stale: StaleSources<'_>| {
         if speaks {
             warn_of_stale_sources(&flags.image, &stale, printer);
@@ -52,7 +52,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     };
     match &error {
         RunError::Unavailable(reason) if !flags.require => {
-            if host::is_first(launcher.as_ref()) {
+            if host::is_first(place.as_ref()) {
                 warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
                 reason.packing().iter().for_each(|packing| printer.hint(packing));
@@ -60,7 +60,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
             Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
-            if host::is_first(launcher.as_ref()) {
+            if host::is_first(place.as_ref()) {
                 warn_of_plain_run(source, printer);
                 printer.hint(images::hint(source));
             }
@@ -68,7 +68,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
         }
         _ => match in_order(flags).filter(|_| matches!(error, RunError::Image { .. })) {
             Some(mend) => Err(Failure { hints: vec![mend], ..explain(error) }),
-            None => refuse(error, launcher.as_ref(), printer),
+            None => refuse(error, place.as_ref(), printer),
         },
     }
 }
@@ -104,14 +104,14 @@ pub(super) fn request(
     flags: &Run,
     image: PathBuf,
     (learn, refresh): (Option<Learn>, Vec<OsString>),
-    launcher: Option<&Launcher>,
+    place: Option<&RankPlace>,
     began: Instant,
 ) -> RunRequest {
     RunRequest {
         image,
         command: flags.command.clone(),
-        job: host::job(launcher),
-        check: check(flags, launcher),
+        job: host::job(place),
+        check: check(flags, place),
         on_stale: on_stale(flags),
         refresh,
         listings_kept_for: if flags.auto.auto { LISTINGS_KEPT_FOR } else { Duration::ZERO },
@@ -128,17 +128,17 @@ pub(super) fn request(
 const LISTINGS_KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// The program does not start. Other ranks of a launcher must not wait for it.
-fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Result<u8, Failure> {
+fn refuse(error: RunError, place: Option<&RankPlace>, printer: &Printer) -> Result<u8, Failure> {
     let speaks = match &error {
         RunError::Stale { .. } => true,
         // Not this rank's program alone, but all of its node: one of them is enough.
-        RunError::Unavailable(_) => launcher.is_some_and(|launcher| launcher.local_rank == Some(0)),
+        RunError::Unavailable(_) => place.is_some_and(|place| place.local_rank == Some(0)),
         _ => false,
     };
     let failure = explain(error);
-    let Some(launcher) = launcher.filter(|_| speaks) else { return Err(failure) };
+    let Some(place) = place.filter(|_| speaks) else { return Err(failure) };
     _ = printer.fail(&failure);
-    step::end(launcher, failure.status, printer);
+    step::end(place, failure.status, printer);
     Ok(failure.status)
 }
 
@@ -164,9 +164,9 @@ fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
 }
 
 /// The file that this rank's node writes learned paths to, if any.
-fn learn(flags: &Run, launcher: Option<&Launcher>) -> Option<Learn> {
+fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
     let file = flags.learn.as_ref()?;
-    let rank = launcher.map(|launcher| launcher.rank);
+    let rank = place.map(|place| place.rank);
     let file = match rank {
         None | Some(RankId(0)) => file.clone(),
         Some(rank) => {
@@ -196,16 +196,16 @@ fn refresh(flags: &Run) -> Vec<OsString> {
     ["quell", "-q", "pack", "--refresh"].map(OsString::from).into_iter().chain([image.into()]).collect()
 }
 
-fn check(flags: &Run, launcher: Option<&Launcher>) -> quell_mount::Check {
-    let shared = flags.check == Check::First && !is_one_node(launcher);
+fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
+    let shared = flags.check == Check::First && !is_one_node(place);
     let by = match flags.check {
         Check::None => return quell_mount::Check::Nothing,
-        Check::All if launcher.is_some() => Checker::FirstOfNode,
-        Check::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(launcher) {
+        Check::All if place.is_some() => Checker::FirstOfNode,
+        Check::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(place) {
             true => Checker::ThisRank,
             false => return quell_mount::Check::Nothing,
         },
-        Check::First | Check::All => checker(launcher),
+        Check::First | Check::All => checker(place),
     };
     let now = host::now() as u64;
     quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now, shared }
@@ -213,11 +213,11 @@ fn check(flags: &Run, launcher: Option<&Launcher>) -> quell_mount::Check {
 
 /// The rank that compares for the job: the first of the first node. Where a launcher does not number the nodes it is rank 0,
 /// and the first rank of its node waits for it like those of other nodes.
-fn checker(launcher: Option<&Launcher>) -> Checker {
-    match launcher {
-        Some(launcher) if !is_one_node(Some(launcher)) => match launcher.node {
+fn checker(place: Option<&RankPlace>) -> Checker {
+    match place {
+        Some(place) if !is_one_node(Some(place)) => match place.node {
             Some(NodeId(0)) => Checker::FirstOfNode,
-            None if launcher.rank == RankId(0) => Checker::ThisRank,
+            None if place.rank == RankId(0) => Checker::ThisRank,
             _ => Checker::AnotherNode,
         },
         Some(_) => Checker::FirstOfNode,
@@ -226,19 +226,17 @@ fn checker(launcher: Option<&Launcher>) -> Checker {
 }
 
 /// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
-fn is_one_node(launcher: Option<&Launcher>) -> bool {
-    launcher.is_none_or(|launcher| {
-        let all_here = launcher.ranks.is_some() && launcher.ranks == launcher.local_ranks;
-        launcher.nodes == Some(1) || launcher.ranks == Some(1) || all_here
+fn is_one_node(place: Option<&RankPlace>) -> bool {
+    place.is_none_or(|place| {
+        let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
+        place.nodes == Some(1) || place.ranks == Some(1) || all_here
     })
 }
 
 /// Tells whether this node's ranks speak for the job.
-pub(super) fn is_on_first_node(launcher: Option<&Launcher>) -> bool {
-    is_one_node(launcher)
-        || launcher.is_some_and(|launcher| {
-            launcher.node.map_or(launcher.rank == RankId(0), |node| node == NodeId(0))
-        })
+pub(super) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
+    is_one_node(place)
+        || place.is_some_and(|place| place.node.map_or(place.rank == RankId(0), |node| node == NodeId(0)))
 }
 
 /// Says what the originals answer for, in one line.

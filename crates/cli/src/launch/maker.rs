@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// The first word of its command line.
 pub(crate) const MAKER: &str = "--make-cached-image";
 
-/// Metadata operations of a start below which an image saves nothing that anyone would notice.
+/// Metadata operations of a start below which an image saves nothing that a user would notice.
 const WORTH: u64 = 200;
 
 /// The longest that it works.

@@ -6,7 +6,7 @@
 //! fail before MPI is initialised, so the rank asks it to abort as `MPI_Abort` does.
 
 use crate::printer::Printer;
-use quell_base::Launcher;
+use quell_base::RankPlace;
 use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ enum Means {
 }
 
 /// Ends the step of `launcher`, if it would go on without this rank, which ends with `status`.
-pub(crate) fn end(launcher: &Launcher, status: u8, printer: &Printer) {
-    match means(launcher, |name| std::env::var(name).ok()) {
+pub(crate) fn end(place: &RankPlace, status: u8, printer: &Printer) {
+    match means(place, |name| std::env::var(name).ok()) {
         Some(Means::Cancel(step)) => cancel(&step, printer),
         Some(Means::Abort(descriptor)) => {
             wait_until_heard();
@@ -33,12 +33,12 @@ pub(crate) fn end(launcher: &Launcher, status: u8, printer: &Printer) {
     }
 }
 
-fn means(launcher: &Launcher, variable: impl Fn(&str) -> Option<String>) -> Option<Means> {
-    if launcher.ranks == Some(1) {
+fn means(place: &RankPlace, variable: impl Fn(&str) -> Option<String>) -> Option<Means> {
+    if place.ranks == Some(1) {
         return None;
     }
-    match launcher.name {
-        "Slurm" => launcher.job.clone().map(Means::Cancel),
+    match place.name {
+        "Slurm" => place.job.clone().map(Means::Cancel),
         "PMI" => variable("PMI_FD")?.parse().ok().map(Means::Abort),
         _ => None,
     }
@@ -82,7 +82,7 @@ mod tests {
             let variable = |name: &str| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             };
-            means(&Launcher::detect(variable).unwrap(), variable)
+            means(&RankPlace::detect(variable).unwrap(), variable)
         };
         let slurm = [("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")];
         assert_eq!(of(&slurm), Some(Means::Cancel("7.3".to_owned())));

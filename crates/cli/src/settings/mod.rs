@@ -29,7 +29,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
 use quell_base::shell::quoted_name;
-use quell_base::{Launcher, shown};
+use quell_base::{RankPlace, shown};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
         }
     };
     let named = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
-    let settings = Settings::read(named, host::launcher().as_ref());
+    let settings = Settings::read(named, host::rank_place().as_ref());
     let command = matches.subcommand_name().map(str::to_owned);
     if settings.concern(command.as_deref()) {
         matches = settings.preset(Arguments::command()).try_get_matches_from(words)?;
@@ -125,8 +125,8 @@ impl Parsed {
     ///
     /// **Errors**: a flaw in a file of the user's own, for a command that wraps no other.
     pub(crate) fn judge(&self, printer: &Printer) -> Result<(), Failure> {
-        let launcher = host::launcher();
-        let is_first = host::is_first(launcher.as_ref());
+        let place = host::rank_place();
+        let is_first = host::is_first(place.as_ref());
         let command = &self.arguments.command;
         if !is_first || matches!(command, Chosen::Config(_)) {
             return Ok(());
@@ -149,11 +149,11 @@ impl Parsed {
 }
 
 impl Settings {
-    fn read(named: Option<&Path>, launcher: Option<&Launcher>) -> Self {
+    fn read(named: Option<&Path>, place: Option<&RankPlace>) -> Self {
         let users = || file::of_user(|name| std::env::var_os(name)).map(|path| (Role::User, path));
         let own = named.map(|path| (Role::Named, path.to_owned())).or_else(users);
         let places = own.into_iter().chain([(Role::Site, PathBuf::from(file::SITE))]);
-        let files = places.map(|(role, path)| match role == Role::User && launcher.is_some_and(is_wide) {
+        let files = places.map(|(role, path)| match role == Role::User && place.is_some_and(is_wide) {
             true => SettingsFile::skipped(path),
             false => SettingsFile::read(role, path),
         });
@@ -218,8 +218,8 @@ impl Settings {
 }
 
 /// The job has more ranks than this one.
-fn is_wide(launcher: &Launcher) -> bool {
-    launcher.ranks != Some(1)
+fn is_wide(place: &RankPlace) -> bool {
+    place.ranks != Some(1)
 }
 
 impl SettingsFile {

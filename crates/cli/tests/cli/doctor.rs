@@ -204,10 +204,28 @@ fn privileged_tracing_is_barred() {
     join by setns    ok
     memory file      ok
     ptrace           no       a seccomp filter, as of a container, forbids `ptrace`
-                                or `seccomp`
                               ask for: a container started with a seccomp profile
                                 that allows `ptrace` and `seccomp`
     seccomp filter   unknown
+    tmpfs to extract ok
+    [KERNEL]
+
+    quell run     mounts the image (mode `mount`)
+    quell record  works through a mount, which sees less than ptrace does
+    ");
+    snapshot!(test.run(&["./barred", "seccomp", *QUELL, "doctor"]), @"
+    status 0
+    --- stdout
+    user namespace   ok
+    mount namespace  ok
+    /dev/fuse        ok
+    FUSE mount       ok
+    join by setns    ok
+    memory file      ok
+    ptrace           ok
+    seccomp filter   no       a seccomp filter, as of a container, forbids `seccomp`
+                              ask for: a container started with a seccomp profile
+                                that allows `ptrace` and `seccomp`
     tmpfs to extract ok
     [KERNEL]
 

@@ -416,6 +416,8 @@ pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"recorded \d+ calls", "recorded [N] calls"),
     (r"\b\d+ calls were", "[N] calls were"),
     (r"0x[0-9a-f]{8}", "[HEX]"),
+    // The program of [`Test::plant`], whole.
+    (r"(?m)^alpha\nbeta\nalpha\na\.txt\nb\.txt\nunread\.txt\nabsent$", "[OUTPUT OF APP]"),
 ];
 
 /// Says why a test cannot run here; fails where it must.

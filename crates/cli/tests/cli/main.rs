@@ -42,6 +42,7 @@
 //! killed         SIGKILL of any process leaves nothing but a readable partial trace
 //! auto           `run --auto`: the cache, what is made in it, and what stands in its way
 //! awaited        a file that another process makes while the program waits for it
+//! bcast          `quell bcast`: nodes that find each other, and the file that they all get
 //! ```
 //!
 //! A test that needs root, ptrace or FUSE is named `privileged_*` and says `skipped, because ...` where it cannot run;
@@ -58,6 +59,7 @@ mod about;
 mod auto;
 mod awaited;
 mod bad_input;
+mod bcast;
 mod calibrate;
 mod check;
 mod cluster;

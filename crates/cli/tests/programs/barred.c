@@ -1,4 +1,4 @@
-/* Executes a command in which one system call is refused with EPERM: `barred ptrace CMD...`, `barred unshare CMD...`. */
+/* Executes a command in which one system call is refused with EPERM: `barred CALL CMD...`, CALL being ptrace, seccomp or unshare. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -13,7 +13,9 @@
 int main(int count, char **words) {
     if (count < 3)
         return 125;
-    unsigned barred = strcmp(words[1], "ptrace") == 0 ? SYS_ptrace : SYS_unshare;
+    unsigned barred = strcmp(words[1], "ptrace") == 0    ? SYS_ptrace
+                      : strcmp(words[1], "seccomp") == 0 ? SYS_seccomp
+                                                          : SYS_unshare;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, barred, 0, 1),

@@ -36,7 +36,6 @@ mod node_table;
 pub(crate) mod nodes;
 mod notifier;
 mod notifying;
-mod open_flags;
 mod originals;
 mod packed;
 mod patience;
@@ -51,3 +50,5 @@ mod slots;
 pub(crate) mod start;
 mod takeover;
 mod umasks;
+
+use quell_fuse::open_flags;

@@ -6,15 +6,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use quell_fuse::original;
+pub(crate) use quell_fuse::original::{place_of, reach};
 use quell_image::Beyond;
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::acl;
@@ -92,7 +93,7 @@ impl Originals {
         {
             return None;
         }
-        let outcome = self.xattr(original, OsStr::from_bytes(acl::ACCESS));
+        let outcome = self.xattr(original, acl::ACCESS);
         if outcome == Err(Errno::OPNOTSUPP) {
             lock(&self.without_acl).insert(stat.st_dev);
         }
@@ -100,10 +101,10 @@ impl Originals {
     }
 
     /// The value of an extended attribute.
-    pub(crate) fn xattr(&self, original: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
+    pub(crate) fn xattr(&self, original: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
-        let outcome = whole(|buffer| rustix::fs::getxattr(place_of(original), name, buffer));
+        let outcome = original::xattr(original, name);
         // Only files that were looked at have their attributes packed.
         if matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
             self.note(&path, &Event::Found);
@@ -116,7 +117,7 @@ impl Originals {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
         self.note(&path, &Event::Found);
-        whole(|buffer| rustix::fs::listxattr(place_of(original), buffer))
+        original::xattr_names(original)
     }
 
     /// The target of a symbolic link.
@@ -144,43 +145,21 @@ impl Originals {
     /// Opens what an `O_PATH` descriptor leads to, for ourselves.
     pub(crate) fn open(&self, original: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.send_on(SentOn::Open, &path_of(original))?;
-        rustix::fs::openat(CWD, place_of(original), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
+        original::reopen(original, flags)
     }
 
     /// Reads up to `buffer.len()` bytes; fewer only at the end of the file.
     pub(crate) fn read(&self, file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let path = path_of(file);
         self.send_on(SentOn::Read, &path)?;
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match rustix::io::pread(file, &mut buffer[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(bytes) => filled += bytes,
-                Err(Errno::INTR) => {}
-                // The program gets the bytes so far, as from the file itself; its next read gets the error.
-                Err(_) if filled > 0 => break,
-                Err(errno) => return Err(errno),
-            }
-        }
+        let filled = original::read_at(file, buffer, offset)?;
         self.note(&path, &Event::Read(offset..offset + filled as u64));
         Ok(filled)
     }
 
     /// Writes `data`; returns how much of it was written, which is less than all only where the original wrote less.
     pub(crate) fn write(&self, file: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, Errno> {
-        self.change(file, || {
-            let mut written = 0;
-            while written < data.len() {
-                match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
-                    Ok(0) => break,
-                    Ok(bytes) => written += bytes,
-                    Err(Errno::INTR) => {}
-                    Err(_) if written > 0 => break,
-                    Err(errno) => return Err(errno),
-                }
-            }
-            Ok(written)
-        })
+        self.change(file, || original::write_at(file, data, offset))
     }
 
     /// Appends `data` by a descriptor that appends, with one write(2): other processes' bytes never lie within it, and the
@@ -245,24 +224,8 @@ impl Originals {
         let path = path_of(directory);
         self.send_on(SentOn::List, &path)?;
         self.note(&path, &Event::Listed);
-        // Names that did not fit into the last answer were read ahead.
-        rustix::fs::seek(directory, SeekFrom::Start(offset))?;
-        hand_on(directory, push)
+        original::list(directory, offset, push)
     }
-}
-
-/// The file that `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.
-pub(crate) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = rustix::fs::openat(directory, OsStr::from_bytes(name), flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&found)?;
-    Ok((found, stat))
-}
-
-/// A path to the inode of an `O_PATH` descriptor, for calls that need a path. It leads to that inode and nowhere else,
-/// also where it is a symbolic link. Source: proc_pid_fd(5).
-pub(crate) fn place_of(original: impl AsFd) -> String {
-    format!("/proc/thread-self/fd/{}", original.as_fd().as_raw_fd())
 }
 
 /// The path of an original, for statistics and lessons alone: nothing is ever reached by it.
@@ -271,44 +234,6 @@ pub(crate) fn path_of(original: impl AsFd) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes()))
 }
 
-/// Asks for something of unknown length with the room that the kernel allows it at most.
-fn whole(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
-    let mut value = vec![0; XATTR_MAX];
-    let length = ask(&mut value)?;
-    value.truncate(length);
-    Ok(value)
-}
-
-/// Longest value, and longest list of names, of extended attributes. Source: xattr(7).
-const XATTR_MAX: usize = 64 << 10;
-
-/// Hands names on from where `directory` stands.
-fn hand_on(directory: &OwnedFd, push: &mut dyn FnMut(&ListedName<'_>) -> Pushed) -> Result<(), Errno> {
-    let mut space = vec![MaybeUninit::uninit(); LISTING_BUFFER];
-    let mut names = RawDir::new(directory, &mut space);
-    while let Some(name) = names.next() {
-        let name = name?;
-        let listed = ListedName {
-            inode: name.ino(),
-            next: name.next_entry_cookie(),
-            kind: directory_type(name.file_type()),
-            name: name.file_name().to_bytes(),
-        };
-        if push(&listed) == Pushed::Full {
-            break;
-        }
-    }
-    Ok(())
-}
-
 /// The time for which a file system's totals are kept: tools that walk trees ask for them in every directory, and on a parallel
 /// file system each answer takes all its servers.
 const TOTALS_VALID: Duration = Duration::from_secs(1);
-
-/// Bytes of names asked for at once. Network file systems answer in units of a few tens of KiB.
-const LISTING_BUFFER: usize = 32 << 10;
-
-/// `d_type` of a listed name. Source: readdir(3).
-fn directory_type(kind: rustix::fs::FileType) -> u32 {
-    kind.as_raw_mode() >> 12
-}

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use quell_base::ProcessStat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -205,13 +206,9 @@ pub(crate) fn is_readable_now(descriptor: BorrowedFd<'_>) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// The start time of a process, in clock ticks since boot; `None` if it is over. Source: proc_pid_stat(5), field 22.
+/// The start time of a process, in clock ticks since boot; `None` if it is over.
 fn start_time(pid: Pid) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The command's name may hold spaces and parentheses: fields are counted behind the last one.
-    let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
-    let state = fields.next()?;
-    if state == "Z" { None } else { fields.nth(18)?.parse().ok() }
+    ProcessStat::read(pid.as_raw_nonzero()).filter(|stat| stat.state() != Some('Z'))?.started()
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@
 //!         \-> change: the live tier, which from then on answers for the directory and the file
 //! ```
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
 use quell_image::Beyond;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -312,7 +309,7 @@ impl Server {
 
     fn original_xattr(&self, node: Node, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let original = self.bindings.original(node)?;
-        self.bindings.originals.xattr(&original, OsStr::from_bytes(name))
+        self.bindings.originals.xattr(&original, name)
     }
 
     /// LISTXATTR.

@@ -19,7 +19,7 @@ pub(super) struct Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum ExactEvent {
     Comes,
     IsServed,
 }
@@ -35,15 +35,15 @@ pub(super) fn run(begins: &[f64], steps: impl Fn(usize) -> Vec<Step>, servers: &
     // Times are bits of positive numbers, which are in the order of the numbers.
     let mut events = BinaryHeap::new();
     let mut come = |events: &mut BinaryHeap<_>, job: usize, step: usize, now: f64| match jobs[job].get(step) {
-        Some(step) => events.push(Reverse(((now + step.delay).to_bits(), What::Comes, job))),
+        Some(step) => events.push(Reverse(((now + step.delay).to_bits(), ExactEvent::Comes, job))),
         None => ends[job] = now,
     };
     (0..jobs.len()).for_each(|job| come(&mut events, job, 0, begins[job]));
     while let Some(Reverse((bits, what, job))) = events.pop() {
         let (now, step) = (f64::from_bits(bits), jobs[job][at[job]]);
         match what {
-            What::Comes => queues[step.station].push_back(job),
-            What::IsServed => {
+            ExactEvent::Comes => queues[step.station].push_back(job),
+            ExactEvent::IsServed => {
                 free[step.station] += 1;
                 at[job] += 1;
                 come(&mut events, job, at[job], now);
@@ -53,7 +53,7 @@ pub(super) fn run(begins: &[f64], steps: impl Fn(usize) -> Vec<Step>, servers: &
             let Some(next) = queues[step.station].pop_front() else { break };
             free[step.station] -= 1;
             let service = jobs[next][at[next]].service;
-            events.push(Reverse(((now + service).to_bits(), What::IsServed, next)));
+            events.push(Reverse(((now + service).to_bits(), ExactEvent::IsServed, next)));
         }
     }
     ends

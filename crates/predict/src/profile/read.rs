@@ -5,8 +5,8 @@ use quell_base::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-type Name<'a, 'i> = &'a Spanned<std::borrow::Cow<'i, str>>;
-type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
+type SpannedKey<'a, 'i> = &'a Spanned<std::borrow::Cow<'i, str>>;
+type SpannedValue<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
 impl Profile {
     /// Reads a profile. What the file does not name is absent.
@@ -15,7 +15,7 @@ impl Profile {
     /// The flaw with the lowest line: [`ProfileError`] has one variant for each kind of flaw.
     pub fn read(text: &[u8]) -> Result<Self, ProfileError> {
         let table = parse(text)?;
-        let mut reader = Reader { text, flaws: Vec::new() };
+        let mut reader = ProfileReader { text, flaws: Vec::new() };
         let profile = reader.profile(table.get_ref());
         match reader.flaws.into_iter().min_by_key(ProfileError::line) {
             Some(flaw) => Err(flaw),
@@ -37,12 +37,12 @@ fn line(text: &[u8], at: usize) -> usize {
     1 + text.iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-struct Reader<'a> {
+struct ProfileReader<'a> {
     text: &'a [u8],
     flaws: Vec<ProfileError>,
 }
 
-impl Reader<'_> {
+impl ProfileReader<'_> {
     fn profile(&mut self, table: &DeTable<'_>) -> Profile {
         let mut profile = Profile::new(String::new(), ProfileKind::Prior);
         for key in ["schema_version", "name", "kind"] {
@@ -62,7 +62,7 @@ impl Reader<'_> {
         profile
     }
 
-    fn version(&mut self, value: Value<'_, '_>) {
+    fn version(&mut self, value: SpannedValue<'_, '_>) {
         let line = self.line(value);
         let version = match value.get_ref() {
             DeValue::Integer(number) => number.as_str().to_owned(),
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    fn kind(&mut self, value: Value<'_, '_>) -> ProfileKind {
+    fn kind(&mut self, value: SpannedValue<'_, '_>) -> ProfileKind {
         let Some(word) = self.text_of("kind", value) else { return ProfileKind::Prior };
         ProfileKind::ALL.into_iter().find(|kind| kind.name() == word).unwrap_or_else(|| {
             let known = ProfileKind::ALL.iter().map(|kind| kind.name());
@@ -91,7 +91,13 @@ impl Reader<'_> {
     }
 
     /// A table `[title]`; the tables within it are sections of their own, named `title.name`.
-    fn section(&mut self, title: &str, name: Name<'_, '_>, value: Value<'_, '_>, profile: &mut Profile) {
+    fn section(
+        &mut self,
+        title: &str,
+        name: SpannedKey<'_, '_>,
+        value: SpannedValue<'_, '_>,
+        profile: &mut Profile,
+    ) {
         let titles: Vec<&str> = profile.slots().iter().map(|(section, ..)| *section).collect();
         let is_known = |title: &str| titles.contains(&title);
         let DeValue::Table(table) = value.get_ref() else {
@@ -112,7 +118,13 @@ impl Reader<'_> {
         }
     }
 
-    fn entry(&mut self, title: &str, key: Name<'_, '_>, value: Value<'_, '_>, profile: &mut Profile) {
+    fn entry(
+        &mut self,
+        title: &str,
+        key: SpannedKey<'_, '_>,
+        value: SpannedValue<'_, '_>,
+        profile: &mut Profile,
+    ) {
         let word = key.get_ref().as_ref();
         let slots = profile.slots();
         let Some((.., slot)) =
@@ -129,7 +141,7 @@ impl Reader<'_> {
         }
     }
 
-    fn figure(&mut self, key: &str, value: Value<'_, '_>, range: FigureRange) -> Option<Figure> {
+    fn figure(&mut self, key: &str, value: SpannedValue<'_, '_>, range: FigureRange) -> Option<Figure> {
         if let DeValue::Table(table) = value.get_ref() {
             return self.spread(key, value, table, range);
         }
@@ -139,7 +151,7 @@ impl Reader<'_> {
     fn spread(
         &mut self,
         key: &str,
-        value: Value<'_, '_>,
+        value: SpannedValue<'_, '_>,
         table: &DeTable<'_>,
         range: FigureRange,
     ) -> Option<Figure> {
@@ -171,7 +183,7 @@ impl Reader<'_> {
         Some(Figure { p10, p50, p90, count: count.map(|count| count as u64), source })
     }
 
-    fn number(&mut self, key: &str, value: Value<'_, '_>, range: FigureRange) -> Option<f64> {
+    fn number(&mut self, key: &str, value: SpannedValue<'_, '_>, range: FigureRange) -> Option<f64> {
         let line = self.line(value);
         let number = match value.get_ref() {
             DeValue::Integer(number) => {
@@ -202,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text_of(&mut self, key: &str, value: Value<'_, '_>) -> Option<String> {
+    fn text_of(&mut self, key: &str, value: SpannedValue<'_, '_>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) => Some(text.clone().into_owned()),
             other => {
@@ -212,7 +224,7 @@ impl Reader<'_> {
         }
     }
 
-    fn unknown(&mut self, name: Name<'_, '_>, key: &str, of: &str, profile: &mut Profile) {
+    fn unknown(&mut self, name: SpannedKey<'_, '_>, key: &str, of: &str, profile: &mut Profile) {
         let slots = profile.slots();
         let own = name.get_ref().as_ref();
         let names = slots.iter().map(|(_, key, _)| *key).chain(slots.iter().map(|(title, ..)| *title));

@@ -103,15 +103,15 @@ fn replays(script: &StartScript, rules: ClientRules, machine: &Machine, most: u3
 fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
     let mut caches = Caches::new(script, rules);
     let begin = match machine.is_warm {
-        true => Node::new(script, machine, 1, 0.0).run(&mut caches).1,
+        true => ReplayedNode::new(script, machine, 1, 0.0).run(&mut caches).1,
         false => 0.0,
     };
-    Node::new(script, machine, processes, begin).run(&mut caches).0
+    ReplayedNode::new(script, machine, processes, begin).run(&mut caches).0
 }
 
 /// A process at the next moment at which something happens to it.
 #[derive(Clone, Debug)]
-struct Process {
+struct ReplayedProcess {
     act: usize,
     progress: Progress,
     /// The event at that moment.
@@ -132,22 +132,22 @@ enum Then {
 
 /// The steps of a process before another one's turn comes: no other process moves its next moment.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct ProcessTurn {
     number: usize,
     /// The next moment at which another process goes on, and its number. Of several at one moment, the lowest number comes first.
     until: (f64, usize),
 }
 
-impl Turn {
+impl ProcessTurn {
     fn lasts(&self, next: f64) -> bool {
         next < self.until.0 || (next == self.until.0 && next.is_finite() && self.number < self.until.1)
     }
 }
 
-struct Node<'a> {
+struct ReplayedNode<'a> {
     script: &'a StartScript,
     machine: &'a Machine,
-    processes: Vec<Process>,
+    processes: Vec<ReplayedProcess>,
     /// The next moment of each. Unit: seconds; infinite behind its last act.
     next: Vec<f64>,
     /// The moment at which each core is free. Shape: empty when there is one for each process.
@@ -155,9 +155,9 @@ struct Node<'a> {
     demand: Demand,
 }
 
-impl<'a> Node<'a> {
+impl<'a> ReplayedNode<'a> {
     fn new(script: &'a StartScript, machine: &'a Machine, processes: u32, begin: f64) -> Self {
-        let process = |number| Process {
+        let process = |number| ReplayedProcess {
             act: 0,
             progress: Progress::default(),
             then: Then::Begin,
@@ -215,7 +215,7 @@ impl<'a> Node<'a> {
 
     /// An answer ends a step, but reading goes on until all windows are there, and a link is read after its lookup.
     fn advance(&mut self, number: usize, effect: Effect) {
-        let Process { act, progress, .. } = &mut self.processes[number];
+        let ReplayedProcess { act, progress, .. } = &mut self.processes[number];
         let walk = self.script.acts.get(*act).map_or(0, |act| act.walk.len() as u32);
         match effect {
             Effect::Name(name, false)
@@ -230,7 +230,7 @@ impl<'a> Node<'a> {
 
     /// The process whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
     /// order.
-    fn turn(&self) -> Option<Turn> {
+    fn turn(&self) -> Option<ProcessTurn> {
         let (mut first, mut then) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
         for (number, at) in self.next.iter().enumerate() {
             if *at < first.0 {
@@ -239,10 +239,10 @@ impl<'a> Node<'a> {
                 then = (*at, number);
             }
         }
-        first.0.is_finite().then_some(Turn { number: first.1, until: then })
+        first.0.is_finite().then_some(ProcessTurn { number: first.1, until: then })
     }
 
-    /// A number from which [`Node::luck`] makes a factor.
+    /// A number from which [`ReplayedNode::luck`] makes a factor.
     fn chance(&mut self, number: usize) -> f64 {
         self.processes[number].chance.uniform()
     }

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// A client's knowledge of one name.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownName {
     /// Absent, where it knows anything.
     is_absent: bool,
     /// The client has had an answer about the name at some time.
@@ -42,7 +42,7 @@ struct Known {
     data: f64,
 }
 
-impl Default for Known {
+impl Default for KnownName {
     fn default() -> Self {
         Self {
             is_absent: false,
@@ -70,7 +70,7 @@ pub(super) struct Caches<'a> {
     lives: [f64; KINDS],
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
-    known: Vec<Known>,
+    known: Vec<KnownName>,
     /// Names that are kept, by when they were learnt, where their number is limited. One that was learnt again is there twice.
     kept: VecDeque<(NameId, f64)>,
     kept_names: usize,
@@ -127,7 +127,7 @@ impl<'a> Caches<'a> {
             rules,
             lives: lives(&rules),
             alike: Alike::default(),
-            known: vec![Known::default(); script.names.len()],
+            known: vec![KnownName::default(); script.names.len()],
             kept: VecDeque::new(),
             kept_names: 0,
             children,
@@ -218,7 +218,7 @@ impl<'a> Caches<'a> {
     /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission. What a lookup brought
     /// this moment answers even where nothing is kept.
     fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
-        let Known { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
+        let KnownName { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
         // An answer of this moment holds whatever the lifetime.
         let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {

@@ -73,7 +73,7 @@ pub(crate) fn explain_failure(failure: Option<Failure>, program: &Path) -> Resul
     Err(match step {
         Step::Execute => RecordError::NotExecutable { program: program.to_owned(), source },
         Step::Filter if errno == libc::EINVAL => RecordError::Barred { barrier: Barrier::NoFilters, source },
-        Step::Filter => RecordError::Barred { barrier: Barrier::SeccompFilter, source },
+        Step::Filter => RecordError::Barred { barrier: Barrier::SeccompFiltered, source },
     })
 }
 
@@ -101,8 +101,8 @@ fn judge(status: &str, yama: Option<&str>, selinux: Option<&str>, error: &io::Er
         (Some("3"), _, _) => Barrier::YamaForbids,
         (Some("2"), _, _) => Barrier::YamaAdministrators,
         _ if selinux.is_some_and(|state| state.starts_with('1')) => Barrier::Selinux,
-        (_, _, Some(mode)) if mode > 0 => Barrier::SeccompFilter,
-        _ if error.raw_os_error() == Some(libc::ENOSYS) => Barrier::SeccompFilter,
+        (_, _, Some(mode)) if mode > 0 => Barrier::PtraceFiltered,
+        _ if error.raw_os_error() == Some(libc::ENOSYS) => Barrier::PtraceFiltered,
         _ => Barrier::Unknown,
     }
 }
@@ -120,7 +120,7 @@ mod tests {
             (free, Some("2"), None, Barrier::YamaAdministrators),
             (free, Some("1"), Some("1 1"), Barrier::Selinux),
             ("TracerPid:\t12\nSeccomp:\t0\n", Some("3"), None, Barrier::OtherTracer { tracer: 12 }),
-            ("TracerPid:\t0\nSeccomp:\t2\n", None, None, Barrier::SeccompFilter),
+            ("TracerPid:\t0\nSeccomp:\t2\n", None, None, Barrier::PtraceFiltered),
             (free, Some("1"), Some("0 0"), Barrier::Unknown),
         ] {
             assert_eq!(judge(status, yama, selinux, &refused), expected);

@@ -6,10 +6,10 @@
 use super::tracee::{Restoration, Tracee, set_first_argument};
 use crate::calls::{CLONE3, native};
 use crate::engine::{Birth, BirthKind};
-use crate::facts;
 use crate::filter::CLONE_UNTRACED;
 use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
+use quell_base::ProcessStat;
 use quell_trace::flags::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VM};
 use quell_trace::{Nanos, Pid};
 use std::collections::BTreeMap;
@@ -164,7 +164,10 @@ fn may_be_reported(thread: Pid) -> bool {
     let Some(relations) = Relations::read(thread) else { return false };
     let reporter = relations.reporter(thread);
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{reporter}/task")) else { return false };
-    tasks.flatten().any(|task| facts::state(&task.path()) == Some('R'))
+    tasks.flatten().any(|task| {
+        let task = ProcessStat::read(format_args!("{reporter}/task/{}", task.file_name().display()));
+        task.is_some_and(|task| task.state() == Some('R'))
+    })
 }
 
 /// A thread's relations in `/proc`. Source: `proc_pid_status(5)`.

@@ -16,7 +16,9 @@ use crate::sys::ptrace::{Delivery, Stopped};
 use crate::sys::signals::{self, Disposition, Mask, Received};
 use crate::sys::witness::Witness;
 use crate::terminal::{self, Terminal};
-use quell_trace::Pid;
+use quell_trace::{Exit, Pid};
+use rustix::io::retry_on_intr;
+use rustix::process::{WaitOptions, waitpid};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,9 +147,24 @@ impl Forwarding {
         })
     }
 
+    /// Waits for the end of the command, a child that is not traced, and stops with it.
+    pub(crate) fn await_end(&self, command: Pid) -> io::Result<Exit> {
+        let child = rustix::process::Pid::from_raw(command.0);
+        loop {
+            let change = retry_on_intr(|| waitpid(child, WaitOptions::UNTRACED))?;
+            let Some((_, status)) = change else { continue };
+            match (status.stopping_signal(), status.terminating_signal(), status.exit_status()) {
+                (Some(signal), ..) => self.stop_with(command, signal),
+                (_, Some(signal), _) => return Ok(Exit::Signal(signal)),
+                (_, _, Some(code)) => return Ok(Exit::Status(code)),
+                (None, None, None) => {}
+            }
+        }
+    }
+
     /// Stops the recorder with the command if both are one job and the terminal stopped it, or if it had the terminal. A
     /// command without terminal may be stopped and continued by any process, which does not know of the recorder.
-    pub(crate) fn stop_with(&self, command: Pid, signal: i32) {
+    pub(super) fn stop_with(&self, command: Pid, signal: i32) {
         let Some(group) = terminal::group_of(command) else { return };
         let is_one_job = Some(group) == terminal::group_of(Pid(std::process::id() as i32));
         let terminal = Terminal::open().filter(|terminal| terminal.foreground() == Some(group));

@@ -7,27 +7,22 @@ use super::memories::{Left, Memories, Users};
 use super::placement::Placement;
 use super::tracee::{Reader, Restoration, Tracee};
 use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, Observer};
-use crate::filter::Rules;
+use crate::facts;
+use crate::filter::{self, Rules};
 use crate::pids::PidMap;
 use crate::started::{Moment, StartJudge};
 use crate::sys::ptrace::{
     self, Change, Delivery, Entered, Entry, Group, Leaving, Making, News, Pause, Replaced, Return, Side,
     Stop, Stopped, Until,
 };
-use crate::{facts, filter};
+use quell_base::ProcessStat;
 use quell_trace::{Call, Ended, Exit, Nanos, Outcome, Pid};
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The time between two looks at the judge. Short against every limit, and too long to cost anything.
 pub(super) const TICK: Duration = Duration::from_millis(250);
-
-/// True while a thread waits in the kernel, as for a page of a mapped file.
-fn sleeps_uninterruptibly(thread: Pid) -> bool {
-    facts::state(Path::new(&format!("/proc/{thread}"))) == Some('D')
-}
 
 /// The running command.
 pub(super) struct Run<'a> {
@@ -414,4 +409,9 @@ impl<'a> Run<'a> {
         }
         Ok(())
     }
+}
+
+/// True while a thread waits in the kernel, as for a page of a mapped file.
+fn sleeps_uninterruptibly(thread: Pid) -> bool {
+    ProcessStat::read(thread).is_some_and(|stat| stat.state() == Some('D'))
 }

@@ -15,11 +15,10 @@ use crate::RecordError;
 use crate::engine::{Observation, Observer};
 use crate::filter::Rules;
 use crate::started::{StartJudge, StartLimits};
-use crate::sys::ptrace::{self, ChildChange, Fate, Until};
+use crate::sys::ptrace::{Fate, Until};
 use crate::sys::signals::Ticks;
 use crate::sys::spawn::Failure;
-use quell_trace::{Ended, Exit, Nanos, Pid};
-use std::io;
+use quell_trace::{Ended, Exit, Nanos};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -66,7 +65,7 @@ pub(super) fn run(
     observer.observe(Observation::LeftAlone { at, ended, exit });
     match exit {
         Some(exit) => Ok(exit),
-        None => follow(command, &forwarding).map_err(|source| RecordError::Start { action: "wait", source }),
+        None => forwarding.await_end(command).map_err(|source| RecordError::Start { action: "wait", source }),
     }
 }
 
@@ -103,15 +102,5 @@ fn await_end(thread: i32) {
     let task = format!("/proc/self/task/{thread}");
     while Path::new(&task).exists() {
         std::thread::sleep(Duration::from_micros(100));
-    }
-}
-
-/// Waits for the command, which is not traced any more, and stops with it.
-fn follow(command: Pid, forwarding: &Forwarding) -> io::Result<Exit> {
-    loop {
-        match ptrace::wait_for_child(command)? {
-            ChildChange::Stopped(signal) => forwarding.stop_with(command, signal),
-            ChildChange::Ended(exit) => return Ok(exit),
-        }
     }
 }

@@ -168,33 +168,6 @@ fn news(options: i32) -> io::Result<News> {
     }
 }
 
-/// A change of a child that is not traced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ChildChange {
-    /// A signal stopped it.
-    Stopped(i32),
-    Ended(Exit),
-}
-
-/// Waits until a child that is not traced stops or ends.
-pub(crate) fn wait_for_child(child: Pid) -> io::Result<ChildChange> {
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the result.
-        match checked(unsafe { libc::waitpid(child.0, &raw mut status, libc::__WALL | libc::WUNTRACED) }) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            Ok(_) if libc::WIFSTOPPED(status) => return Ok(ChildChange::Stopped(libc::WSTOPSIG(status))),
-            Ok(_) if libc::WIFEXITED(status) => {
-                return Ok(ChildChange::Ended(Exit::Status(libc::WEXITSTATUS(status))));
-            }
-            Ok(_) if libc::WIFSIGNALED(status) => {
-                return Ok(ChildChange::Ended(Exit::Signal(libc::WTERMSIG(status))));
-            }
-            _ => {}
-        }
-    }
-}
-
 /// `waitpid` without the C library's handling of thread cancellation, because this runs twice a call.
 fn wait_for_any(status: &mut i32, options: i32) -> io::Result<i64> {
     let nothing = std::ptr::null_mut::<libc::c_void>();

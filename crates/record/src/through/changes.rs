@@ -1,94 +1,75 @@
 //! Requests that change something: each is carried out on the original, under the name and with the rights that the
 //! program has.
 
-use super::nodes::{joined, place_of, reach, reopen};
-use super::operations::{caching, done, identity, on, respond};
-use super::service::Service;
+use super::nodes::joined;
+use super::operations::{identity, on};
+use super::service::{Requester, Service};
 use super::walks::OwnedCall;
-use quell_fuse::abi::{self, Attr, Entry, NodeId, SetAttributes, Validity};
-use quell_fuse::reply::Reply;
-use quell_fuse::request::{Caller, Create, FileHandle, Operation, Request, SetAttr, Write};
+use quell_fuse::abi::{Attr, Entry, NodeId, Opened, SetAttributes, Validity, device_of};
+use quell_fuse::open_flags::{CREATING, SAFELY, opened_as};
+use quell_fuse::original::{self, os, place_of, reach, reopen};
+use quell_fuse::reply::{Reply, reply_created, reply_done, reply_entry, reply_with, written};
+use quell_fuse::request::{Create, FileHandle, Operation, Request, SetAttr, Write};
 use quell_trace::flags::{O_CLOEXEC, O_CREAT, O_TMPFILE};
-use quell_trace::{Call, Nanos, Outcome};
-use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW,
-    UTIME_OMIT, Uid, XattrFlags,
-};
+use quell_trace::{Call, Outcome};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-
-/// Flags of an open call that count when a file is made.
-const CREATING: OFlags = OFlags::ACCMODE
-    .union(OFlags::EXCL)
-    .union(OFlags::TRUNC)
-    .union(OFlags::APPEND)
-    .union(OFlags::DSYNC)
-    .union(OFlags::SYNC);
-
-/// The program that asked, and when.
-#[derive(Clone, Copy)]
-struct Requester {
-    caller: Caller,
-    start: Nanos,
-}
 
 impl Service {
     /// Answers a request that changes something.
-    pub(super) fn change(&self, request: &Request<'_>, start: Nanos, reply: Reply<'_>) {
-        let (node, by) = (request.node, Requester { caller: request.caller, start });
+    pub(super) fn change(&self, request: &Request<'_>, by: Requester, reply: Reply<'_>) {
+        let node = request.node;
         match request.operation {
             Operation::Write(ref write) => self.write(write, by, reply),
             Operation::SetAttributes(ref change) => {
                 let attr = self.set_attributes(node, change, by);
-                respond(attr, reply, |reply, attr| reply.attr(attr, Validity::Never));
+                reply_with(attr, reply, |attr, reply| reply.attr(&attr, Validity::Never));
             }
             Operation::Create(ref create) => reply_created(self.create(node, create, by), reply),
             Operation::MakeUnnamed(ref create) => reply_created(self.make_unnamed(node, create, by), reply),
             Operation::MakeNode { name, mode, umask, device } => {
                 let kind = FileType::from_raw_mode(mode);
-                let device = rustix::fs::makedev(device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
                 let make = |directory: &OwnedFd| {
                     masked(umask, || {
-                        rustix::fs::mknodat(directory, os(name), kind, permissions(mode), device)
+                        rustix::fs::mknodat(directory, os(name), kind, permissions(mode), device_of(device))
                     })
                 };
-                respond(self.make(node, name, Call::Mknod, by, make), reply, Reply::entry);
+                reply_entry(self.make(node, name, Call::Mknod, by, make), reply);
             }
             Operation::MakeDirectory { name, mode, umask } => {
                 let make = |directory: &OwnedFd| {
                     masked(umask, || rustix::fs::mkdirat(directory, os(name), permissions(mode)))
                 };
-                respond(self.make(node, name, Call::Mkdir, by, make), reply, Reply::entry);
+                reply_entry(self.make(node, name, Call::Mkdir, by, make), reply);
             }
             Operation::Symlink { name, target } => {
-                respond(self.symlink(node, name, target, by), reply, Reply::entry);
+                reply_entry(self.symlink(node, name, target, by), reply);
             }
-            Operation::Link { old, name } => respond(self.link(node, name, old, by), reply, Reply::entry),
+            Operation::Link { old, name } => reply_entry(self.link(node, name, old, by), reply),
             Operation::Unlink { name } => {
-                respond(self.remove(node, name, AtFlags::empty(), by), reply, done);
+                reply_done(self.remove(node, name, AtFlags::empty(), by), reply);
             }
             Operation::RemoveDirectory { name } => {
-                respond(self.remove(node, name, AtFlags::REMOVEDIR, by), reply, done);
+                reply_done(self.remove(node, name, AtFlags::REMOVEDIR, by), reply);
             }
             Operation::Rename { name, new_parent, new_name, flags } => {
-                respond(self.rename((node, name), (new_parent, new_name), flags, by), reply, done);
+                reply_done(self.rename((node, name), (new_parent, new_name), flags, by), reply);
             }
             Operation::Synchronise { handle, data_only } => {
-                respond(self.synchronise(handle, data_only, by), reply, done);
+                reply_done(self.synchronise(handle, data_only, by), reply);
             }
             Operation::Allocate { handle, offset, length, mode } => {
-                respond(self.allocate(handle, offset, length, mode, by), reply, done);
+                reply_done(self.allocate(handle, offset, length, mode, by), reply);
             }
             Operation::SetXattr(ref change) => {
                 let flags = XattrFlags::from_bits_retain(change.flags);
                 let set = |place: &str| rustix::fs::setxattr(place, os(change.name), change.value, flags);
-                respond(self.change_xattr(node, Call::Lsetxattr, by, set), reply, done);
+                reply_done(self.change_xattr(node, Call::Lsetxattr, by, set), reply);
             }
             Operation::RemoveXattr { name } => {
                 let remove = |place: &str| rustix::fs::removexattr(place, os(name));
-                respond(self.change_xattr(node, Call::Lremovexattr, by, remove), reply, done);
+                reply_done(self.change_xattr(node, Call::Lremovexattr, by, remove), reply);
             }
             _ => reply.error(Errno::NOSYS),
         }
@@ -98,13 +79,13 @@ impl Service {
         let handle = self.nodes.handle(write.handle.0);
         let outcome = handle.clone().and_then(|handle| self.act_as(by.caller, || handle.write(write)));
         match outcome {
-            Ok(bytes) => reply.bytes(&[(bytes as u32).to_ne_bytes(), [0; 4]].concat()),
+            Ok(bytes) => reply.bytes(&written(bytes)),
             Err(errno) => reply.error(errno),
         }
         // Only now, for the reason that a read has.
         let Ok(handle) = handle else { return };
         let moved = outcome.unwrap_or(0);
-        _ = self.note(by.caller, by.start, None, outcome, |asked| OwnedCall {
+        _ = self.note(by, None, outcome, |asked| OwnedCall {
             outcome: Outcome::Success(moved as i64),
             size: write.data.len() as u64,
             offset: i64::try_from(write.offset).ok(),
@@ -112,20 +93,13 @@ impl Service {
         });
     }
 
-    fn create(
-        &self,
-        parent: NodeId,
-        create: &Create<'_>,
-        by: Requester,
-    ) -> Result<(Entry, abi::Opened), Errno> {
+    fn create(&self, parent: NodeId, create: &Create<'_>, by: Requester) -> Result<(Entry, Opened), Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, create.name);
         let asked = OFlags::from_bits_retain(create.flags);
-        // Another process may have put a link, a pipe or a terminal there meanwhile.
-        let safely = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let made = self.act_as(by.caller, || {
             masked(create.umask, || {
-                let flags = asked & CREATING | safely;
+                let flags = asked & CREATING | OFlags::CREATE | SAFELY;
                 rustix::fs::openat(&directory.original, os(create.name), flags, permissions(create.mode))
             })
         });
@@ -138,7 +112,7 @@ impl Service {
         parent: NodeId,
         create: &Create<'_>,
         by: Requester,
-    ) -> Result<(Entry, abi::Opened), Errno> {
+    ) -> Result<(Entry, Opened), Errno> {
         let (directory, path) = self.nodes.get(parent)?;
         let asked = OFlags::from_bits_retain(create.flags);
         let flags = asked & (CREATING - OFlags::TRUNC) | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -158,19 +132,19 @@ impl Service {
         made: Result<OwnedFd, Errno>,
         (asked, flags): (OFlags, u64),
         by: Requester,
-    ) -> Result<(Entry, abi::Opened), Errno> {
+    ) -> Result<(Entry, Opened), Errno> {
         let given = made.and_then(|file| {
             let found = reopen(&file, OFlags::PATH)?;
             let stat = rustix::fs::fstat(&found)?;
             let entry = self.entry(directory, path.clone(), found, &stat)?;
             let node = entry.node.ok_or(Errno::IO)?;
             let handle = self.nodes.open(node, file, path.clone(), by.caller.pid as i32);
-            Ok((entry, abi::Opened { handle, flags: caching(asked) }, identity(&stat)))
+            Ok((entry, opened_as(FileHandle(handle), asked), identity(&stat)))
         });
         let opened = given.as_ref().ok().map(|(_, opened, identity)| (opened.handle, *identity));
         let outcome = opened.map_or(Outcome::Success(0), |(handle, _)| self.descriptor(handle));
         let node = given.as_ref().ok().and_then(|(entry, ..)| entry.node);
-        let (entry, opened, _) = self.note(by.caller, by.start, node, given, |asked| OwnedCall {
+        let (entry, opened, _) = self.note(by, node, given, |asked| OwnedCall {
             outcome,
             flags: flags | O_CLOEXEC,
             opened: opened.map(|(_, identity)| identity),
@@ -191,7 +165,7 @@ impl Service {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, name);
         let made = self.act_as(by.caller, || make(&directory.original));
-        self.note(by.caller, by.start, None, made, |asked| OwnedCall::new(asked, call, path.clone()))?;
+        self.note(by, None, made, |asked| OwnedCall::new(asked, call, path.clone()))?;
         let (found, stat) = reach(&directory.original, name)?;
         self.entry(&directory.original, path, found, &stat)
     }
@@ -201,7 +175,7 @@ impl Service {
         let path = joined(&within, name);
         let made =
             self.act_as(by.caller, || rustix::fs::symlinkat(os(target), &directory.original, os(name)));
-        self.note(by.caller, by.start, None, made, |asked| OwnedCall {
+        self.note(by, None, made, |asked| OwnedCall {
             path2: Some(path.clone()),
             ..OwnedCall::new(asked, Call::Symlink, target.to_vec())
         })?;
@@ -213,11 +187,8 @@ impl Service {
         let (directory, within) = self.nodes.get(parent)?;
         let (original, from) = self.nodes.get(old)?;
         let path = joined(&within, name);
-        let made = self.act_as(by.caller, || {
-            let place = place_of(&original.original);
-            rustix::fs::linkat(CWD, place, &directory.original, os(name), AtFlags::SYMLINK_FOLLOW)
-        });
-        self.note(by.caller, by.start, None, made, |asked| OwnedCall {
+        let made = self.act_as(by.caller, || original::link(&original.original, &directory.original, name));
+        self.note(by, None, made, |asked| OwnedCall {
             path2: Some(path.clone()),
             ..OwnedCall::new(asked, Call::Link, from)
         })?;
@@ -229,9 +200,7 @@ impl Service {
         let (directory, within) = self.nodes.get(parent)?;
         let removed = self.act_as(by.caller, || rustix::fs::unlinkat(&directory.original, os(name), flags));
         let call = if flags.is_empty() { Call::Unlink } else { Call::Rmdir };
-        self.note(by.caller, by.start, None, removed, |asked| {
-            OwnedCall::new(asked, call, joined(&within, name))
-        })
+        self.note(by, None, removed, |asked| OwnedCall::new(asked, call, joined(&within, name)))
     }
 
     fn rename(
@@ -251,7 +220,7 @@ impl Service {
         if renamed.is_ok() {
             self.nodes.renamed(&path, &new_path);
         }
-        self.note(by.caller, by.start, None, renamed, |asked| OwnedCall {
+        self.note(by, None, renamed, |asked| OwnedCall {
             flags: flags.into(),
             path2: Some(new_path),
             ..OwnedCall::new(asked, Call::Renameat2, path)
@@ -264,7 +233,7 @@ impl Service {
             true => (Call::Fdatasync, rustix::fs::fdatasync(&handle.file)),
             false => (Call::Fsync, rustix::fs::fsync(&handle.file)),
         };
-        self.note(by.caller, by.start, None, outcome, |asked| on(&handle, asked, call))
+        self.note(by, None, outcome, |asked| on(&handle, asked, call))
     }
 
     fn allocate(
@@ -278,7 +247,7 @@ impl Service {
         let handle = self.nodes.handle(handle.0)?;
         let mode = FallocateFlags::from_bits_retain(mode);
         let outcome = self.act_as(by.caller, || rustix::fs::fallocate(&handle.file, mode, offset, length));
-        self.note(by.caller, by.start, None, outcome, |asked| on(&handle, asked, Call::Fallocate))
+        self.note(by, None, outcome, |asked| on(&handle, asked, Call::Fallocate))
     }
 
     fn change_xattr(
@@ -290,7 +259,7 @@ impl Service {
     ) -> Result<(), Errno> {
         let (known, path) = self.nodes.get(node)?;
         let outcome = self.act_as(by.caller, || change(&place_of(&known.original)));
-        self.note(by.caller, by.start, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))
+        self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))
     }
 
     fn set_attributes(&self, node: NodeId, change: &SetAttr, by: Requester) -> Result<Attr, Errno> {
@@ -301,11 +270,16 @@ impl Service {
             if valid.contains(SetAttributes::SIZE) {
                 self.set_size(original, change)?;
             }
-            set_owner(original, change)?;
-            if valid.contains(SetAttributes::MODE) {
-                rustix::fs::chmod(place_of(original), permissions(change.mode))?;
+            if original::changes_owner(change) {
+                original::set_owner(original, change)?;
             }
-            set_times(original, change)
+            if valid.contains(SetAttributes::MODE) {
+                original::set_mode(original, change.mode)?;
+            }
+            if original::changes_times(change) {
+                original::set_times(original, change)?;
+            }
+            Ok(())
         });
         let call = match valid {
             valid if valid.contains(SetAttributes::SIZE) => Call::Truncate,
@@ -313,7 +287,7 @@ impl Service {
             valid if valid.intersects(SetAttributes::UID | SetAttributes::GID) => Call::Fchownat,
             _ => Call::Utimensat,
         };
-        self.note(by.caller, by.start, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))?;
+        self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))?;
         self.attributes(&known)
     }
 
@@ -322,48 +296,8 @@ impl Service {
         let open = change.valid.contains(SetAttributes::HANDLE).then(|| self.nodes.handle(change.handle.0));
         match open {
             Some(Ok(handle)) => rustix::fs::ftruncate(&handle.file, change.size),
-            _ => {
-                let place = std::ffi::CString::new(place_of(original)).map_err(|_| Errno::INVAL)?;
-                quell_fuse::descriptors::truncate(&place, change.size)
-            }
+            _ => original::set_size(original, change.size),
         }
-    }
-}
-
-/// Everything that SETATTR can set beside owner and group.
-const ANYTHING_ELSE: SetAttributes =
-    SetAttributes::MODE.union(SetAttributes::SIZE).union(SetAttributes::ATIME).union(SetAttributes::MTIME);
-
-/// Changes owner and group. A change of neither is one, too: it takes set-user-id away and sets the time of change.
-fn set_owner(original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
-    let uid = change.valid.contains(SetAttributes::UID).then(|| Uid::from_raw(change.uid));
-    let gid = change.valid.contains(SetAttributes::GID).then(|| Gid::from_raw(change.gid));
-    if uid.is_none() && gid.is_none() && change.valid.intersects(ANYTHING_ELSE) {
-        return Ok(());
-    }
-    rustix::fs::chownat(original, "", uid, gid, AtFlags::EMPTY_PATH)
-}
-
-fn set_times(original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
-    if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
-        return Ok(());
-    }
-    let time = |set, now, time: abi::Time| match change.valid {
-        valid if valid.contains(now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-        valid if valid.contains(set) => Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() },
-        _ => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-    };
-    let times = Timestamps {
-        last_access: time(SetAttributes::ATIME, SetAttributes::ATIME_NOW, change.atime),
-        last_modification: time(SetAttributes::MTIME, SetAttributes::MTIME_NOW, change.mtime),
-    };
-    rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty())
-}
-
-fn reply_created(created: Result<(Entry, abi::Opened), Errno>, reply: Reply<'_>) {
-    match created {
-        Ok((entry, opened)) => reply.parts(&[&entry.encode(), &opened.encode()]),
-        Err(errno) => reply.error(errno),
     }
 }
 
@@ -376,9 +310,4 @@ fn masked<T>(umask: u32, make: impl FnOnce() -> T) -> T {
 
 fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o7777)
-}
-
-/// A name as the calls of rustix take it.
-fn os(name: &[u8]) -> &OsStr {
-    OsStr::from_bytes(name)
 }

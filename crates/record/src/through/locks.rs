@@ -4,14 +4,14 @@
 //! an open file of its own here for its locks on each file, until it closes a descriptor of the file.
 
 use super::lock_state::lock;
-use super::nodes::reopen;
-use super::operations::{done, on, respond};
-use super::service::Service;
+use super::operations::on;
+use super::service::{Requester, Service};
 use super::walks::OwnedCall;
 use quell_fuse::abi::{self, NodeId};
 use quell_fuse::locks::{RangeLock, conflicting_range_lock, set_range_lock};
-use quell_fuse::reply::Reply;
-use quell_fuse::request::{Caller, Lock, Operation, Request, Unique};
+use quell_fuse::original::reopen;
+use quell_fuse::reply::{Reply, reply_done, reply_with};
+use quell_fuse::request::{Lock, Operation, Request, Unique};
 use quell_trace::Call;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -27,8 +27,7 @@ const GET: u64 = 5;
 
 impl Service {
     pub(super) fn lock_operation(self: &Arc<Self>, request: &Request<'_>, reply: Reply<'_>) {
-        let start = self.shared.now();
-        let (node, caller) = (request.node, request.caller);
+        let (node, by) = (request.node, Requester { caller: request.caller, start: self.shared.now() });
         match request.operation {
             Operation::Interrupt { unique } => {
                 if lock(&self.locks.waiting).remove(&unique.0) {
@@ -42,8 +41,8 @@ impl Service {
             Operation::GetLock { lock } => {
                 let found =
                     self.range_file(node, &lock).and_then(|file| conflicting_range_lock(file, range(&lock)));
-                self.note_lock(&lock, GET, caller, start);
-                respond(found, reply, |reply, found| {
+                self.note_lock(&lock, GET, by);
+                reply_with(found, reply, |found, reply| {
                     let end = match found.length {
                         0 => Lock::TO_THE_END,
                         length => found.start + length - 1,
@@ -53,10 +52,10 @@ impl Service {
                 });
             }
             Operation::Lock { lock, waits } => {
-                self.note_lock(&lock, SET, caller, start);
+                self.note_lock(&lock, SET, by);
                 match self.try_lock(node, &lock) {
                     Err(Errno::AGAIN) if waits => self.wait(node, lock, request.unique, reply),
-                    outcome => respond(outcome, reply, done),
+                    outcome => reply_done(outcome, reply),
                 }
             }
             _ => reply.error(Errno::NOSYS),
@@ -79,7 +78,7 @@ impl Service {
                     outcome => outcome,
                 };
                 lock(&service.locks.waiting).remove(&unique.0);
-                return respond(outcome, reply, done);
+                return reply_done(outcome, reply);
             }
         };
         match std::thread::Builder::new().name("record-lock".to_owned()).spawn(again) {
@@ -122,7 +121,7 @@ impl Service {
         Ok(file)
     }
 
-    fn note_lock(&self, wanted: &Lock, command: u64, caller: Caller, start: quell_trace::Nanos) {
+    fn note_lock(&self, wanted: &Lock, command: u64, by: Requester) {
         let Ok(handle) = self.nodes.handle(wanted.handle.0) else { return };
         // A process that ends lets its locks go without a call.
         if i32::try_from(wanted.kind) == Ok(libc::F_UNLCK) {
@@ -132,7 +131,7 @@ impl Service {
             true => on(&handle, asked, Call::Flock),
             false => OwnedCall { flags: command, ..on(&handle, asked, Call::Fcntl) },
         };
-        _ = self.note(caller, start, None, Ok(()), call);
+        _ = self.note(by, None, Ok(()), call);
     }
 }
 

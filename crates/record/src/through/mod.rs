@@ -19,6 +19,7 @@
 //! (`stat` or `access`, `read` or a page fault). The trace says so ([`NOTES`]).
 
 mod changes;
+mod collector;
 mod lock_state;
 mod locks;
 mod nodes;
@@ -37,11 +38,10 @@ use crate::ptrace::forward::Forwarding;
 use crate::sys::signals::{self, Mask};
 use crate::sys::spawn::{self, Program, Waiting};
 use crate::{RecordError, facts};
+use collector::Collector;
 use quell_trace::{Bytes, Call, Exit, Fd, Nanos, Outcome, Pid};
 use report::Report;
-use rustix::io::Errno;
-use rustix::process::WaitOptions;
-use service::{Recording, Service};
+use service::Service;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) const NOTES: [&str; 2] = [
 pub(crate) struct Through {
     waiting: Waiting,
     mask: Mask,
-    shared: Arc<Recording>,
+    shared: Arc<Collector>,
     reports: Receiver<Report>,
     threads: Vec<JoinHandle<()>>,
     program: PathBuf,
@@ -89,7 +89,7 @@ impl Through {
         let waiting = spawn::spawn(program, &mask, || plan.carry_out(&far)).map_err(start)?;
         drop(far);
         let (reporter, reports) = mpsc::channel();
-        let shared = Arc::new(Recording::new(waiting.process, reporter));
+        let shared = Arc::new(Collector::new(waiting.process, reporter));
         let served = plan.serve(&near, |number, device, root| Service::start(&shared, number, device, root));
         let threads = match served {
             Ok(threads) => threads,
@@ -136,7 +136,8 @@ impl Engine for Through {
         observer.observe(Observation::Executed { thread: command, at, launched: Some(&launched) });
         let exit = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                let exit = wait(command, &forwarding);
+                // The kernel reports the end of a child once, to this thread.
+                let exit = forwarding.await_end(command).unwrap_or(Exit::Status(125));
                 forwarding.keep_interrupts();
                 forwarding.aim(None);
                 await_the_rest(&shared, &forwarding);
@@ -200,26 +201,9 @@ fn pass_on(report: &Report, observer: &mut dyn Observer) {
     });
 }
 
-/// Waits for the command's end; stops with it when the terminal stops both.
-fn wait(command: Pid, forwarding: &Forwarding) -> Exit {
-    let process = rustix::process::Pid::from_raw(command.0);
-    loop {
-        match rustix::process::waitpid(process, WaitOptions::UNTRACED) {
-            Err(Errno::INTR) | Ok(None) => {}
-            // The kernel reports the end of a child once, to this thread.
-            Err(_) => return Exit::Status(125),
-            Ok(Some((_, status))) => match (status.stopping_signal(), status.terminating_signal()) {
-                (Some(signal), _) => forwarding.stop_with(command, signal),
-                (None, Some(signal)) => return Exit::Signal(signal),
-                (None, None) => return Exit::Status(status.exit_status().unwrap_or(125)),
-            },
-        }
-    }
-}
-
 /// Waits for the processes that the command left behind. An interrupt ends them: without the recorder they would have no
 /// files.
-fn await_the_rest(shared: &Recording, forwarding: &Forwarding) {
+fn await_the_rest(shared: &Collector, forwarding: &Forwarding) {
     for tick in 0_u32.. {
         if shared.is_over() {
             return;

@@ -5,13 +5,12 @@
 
 use super::lock_state::lock;
 use quell_fuse::abi::{self, NodeId};
+use quell_fuse::original::write_at;
 use quell_fuse::request::Write;
-use rustix::fs::{CWD, Mode, OFlags, Stat, openat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,7 +40,7 @@ pub(super) struct Handle {
     pub(super) path: Vec<u8>,
     /// The thread that opened it.
     pub(super) thread: i32,
-    /// The number in the trace; `None` while it is not there.
+    /// Its descriptor in the trace.
     pub(super) fd: i32,
     is_closed: AtomicBool,
     /// The open file of the original appends. It is held while it must stay so.
@@ -194,46 +193,13 @@ impl Handle {
         }
         // One append at a time, and no other write meanwhile.
         let _appending = appends.then_some(state);
-        pour(&self.file, write.data, write.offset)
+        write_at(&self.file, write.data, write.offset)
     }
 
     /// True for the first close of it.
     pub(super) fn closes(&self) -> bool {
         !self.is_closed.swap(true, Ordering::Relaxed)
     }
-}
-
-/// Writes until all is written; returns less only where the original took less.
-fn pour(file: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < data.len() {
-        match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
-            Ok(0) => break,
-            Ok(bytes) => written += bytes,
-            Err(Errno::INTR) => {}
-            Err(_) if written > 0 => break,
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(written)
-}
-
-/// The file that `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.
-pub(super) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = openat(directory, OsStr::from_bytes(name), flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&found)?;
-    Ok((found, stat))
-}
-
-/// Opens an original, or one that was opened for another use, anew.
-pub(super) fn reopen(original: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat(CWD, place_of(original), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
-}
-
-/// A path to the inode of an `O_PATH` descriptor, for calls that need a path. Source: proc_pid_fd(5).
-pub(super) fn place_of(original: impl AsFd) -> String {
-    format!("/proc/thread-self/fd/{}", original.as_fd().as_raw_fd())
 }
 
 /// `directory` and a name in it.

@@ -8,6 +8,7 @@
 
 use crate::engine::{Birth, BirthKind, Launched};
 use crate::facts;
+use quell_base::ProcessStat;
 use quell_trace::{Nanos, Pid};
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Sender};
@@ -209,18 +210,9 @@ pub(super) fn launched(process: Pid) -> Option<Launched> {
 }
 
 fn stat(thread: Pid) -> Option<Stat> {
-    parse_stat(&std::fs::read(format!("/proc/{thread}/stat")).ok()?)
-}
-
-fn parse_stat(text: &[u8]) -> Option<Stat> {
-    // The name of a program may hold anything, closing parentheses too.
-    let rest = &text[text.iter().rposition(|&byte| byte == b')')? + 1..];
-    let fields: Vec<_> = std::str::from_utf8(rest).ok()?.split_whitespace().collect();
-    // The state is the third field.
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    let memory = [26, 27, 28, 47, 48].map(field);
-    let memory = memory.map(|address| address.unwrap_or(0));
-    Some(Stat { parent: Pid(i32::try_from(field(4)?).ok()?), started: field(22)?, memory })
+    let told = ProcessStat::read(thread)?;
+    let memory = [26, 27, 28, 47, 48].map(|number| told.field(number).unwrap_or(0));
+    Some(Stat { parent: Pid(told.parent()?.try_into().ok()?), started: told.started()?, memory })
 }
 
 impl Stat {
@@ -239,15 +231,6 @@ fn process_of(thread: Pid) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_fields_of_a_process_with_an_odd_name_are_found() {
-        let line = b"12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 2 3 4 5 140737 0 0";
-        let expected = Stat { parent: Pid(7), started: 4242, memory: [4, 5, 140_737, 0, 0] };
-        assert_eq!(parse_stat(line), Some(expected));
-        assert_eq!(parse_stat(b"12 (a) S 7"), None);
-        assert_eq!(parse_stat(b""), None);
-    }
 
     #[test]
     fn a_question_that_is_not_answered_delays_no_other() {

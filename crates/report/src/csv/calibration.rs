@@ -1,15 +1,15 @@
 //! `quell calibrate --csv`: a row for each case and repetition, as IOR and mdtest users plot them.
 
-use super::{Cell, Column, columns, table};
+use super::{CsvCell, CsvColumn, columns, table};
 use crate::view::{CalibrateView, CalibratedCase, CalibratedRun};
 use quell_calibrate::SampleSummary;
 
 /// A case, the number of the repetition, and the repetition.
-type Row<'a> = (&'a CalibratedCase, usize, &'a CalibratedRun);
+type CalibrationRow<'a> = (&'a CalibratedCase, usize, &'a CalibratedRun);
 
 /// Every repetition of every case. Shape: in the order of the terminal's tables.
 pub fn calibrate(calibration: &CalibrateView) -> String {
-    let columns = columns!(row: Row<'_>; operation = row.0.operation, directory = row.0.directory, files = row.0.files,
+    let columns = columns!(row: CalibrationRow<'_>; operation = row.0.operation, directory = row.0.directory, files = row.0.files,
         clients = row.0.clients, processes = row.0.processes, threads = row.0.threads, iteration = row.1,
         count = row.2.count, seconds = format!("{:.6}", row.2.seconds),
         ops_per_second = row.2.rate.map(|rate| format!("{rate:.3}")),
@@ -24,6 +24,6 @@ pub fn calibrate(calibration: &CalibrateView) -> String {
     table(columns, rows)
 }
 
-fn time(row: &Row<'_>, value: fn(&SampleSummary) -> f64) -> Option<String> {
+fn time(row: &CalibrationRow<'_>, value: fn(&SampleSummary) -> f64) -> Option<String> {
     row.2.latency.as_ref().map(|latency| format!("{:.3}", value(latency)))
 }

@@ -1,6 +1,6 @@
 //! The tables of `quell diff --csv`.
 
-use super::{Cell, Column, CsvTable, columns, table};
+use super::{CsvCell, CsvColumn, CsvTable, columns, table};
 use crate::text::clean;
 use crate::view::{ChangedPath, DiffView, LatencyPair, Pair, SearchCounts, SearchPair, SyscallPair};
 

@@ -38,12 +38,12 @@ impl<V> CsvTable<V> {
 }
 
 /// A column: its name, and a row's cell in it.
-type Column<T> = (&'static str, fn(&T) -> String);
+type CsvColumn<T> = (&'static str, fn(&T) -> String);
 
 /// The columns of a type of row. A cell is the field of its column's name, or the value after `=`.
 macro_rules! columns {
     ($row:ident: $type:ty; $($name:ident $(= $value:expr)?),*) => {{
-        let columns: &[Column<$type>] =
+        let columns: &[CsvColumn<$type>] =
             &[$((stringify!($name), |$row| columns!(@ $row $name $($value)?).cell())),*];
         columns
     }};
@@ -53,7 +53,7 @@ macro_rules! columns {
 use columns;
 
 /// The header and every row.
-fn table<T>(columns: &[Column<T>], rows: impl IntoIterator<Item = impl Borrow<T>>) -> String {
+fn table<T>(columns: &[CsvColumn<T>], rows: impl IntoIterator<Item = impl Borrow<T>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let memory = "writing to memory, as many cells as columns";
     writer.write_record(columns.iter().map(|(name, _)| name)).expect(memory);
@@ -72,23 +72,23 @@ fn inert(cell: String) -> String {
 }
 
 /// A value as the text of a cell.
-trait Cell {
+trait CsvCell {
     fn cell(&self) -> String;
 }
 
 macro_rules! cells {
-    ($($type:ty),*) => { $(impl Cell for $type { fn cell(&self) -> String { self.to_string() } })* };
+    ($($type:ty),*) => { $(impl CsvCell for $type { fn cell(&self) -> String { self.to_string() } })* };
 }
 cells!(bool, i32, u16, u32, u64, usize, f64, str, String);
 
 /// Empty where there is nothing.
-impl<T: Cell> Cell for Option<T> {
+impl<T: CsvCell> CsvCell for Option<T> {
     fn cell(&self) -> String {
-        self.as_ref().map_or(String::new(), Cell::cell)
+        self.as_ref().map_or(String::new(), CsvCell::cell)
     }
 }
 
-impl<T: Cell + ?Sized> Cell for &T {
+impl<T: CsvCell + ?Sized> CsvCell for &T {
     fn cell(&self) -> String {
         (*self).cell()
     }

@@ -1,6 +1,6 @@
 //! The table of `quell replay --csv`.
 
-use super::{Cell, Column, columns, table};
+use super::{CsvCell, CsvColumn, columns, table};
 use crate::view::{ReplayClass, ReplayView};
 
 /// One row a class of calls.

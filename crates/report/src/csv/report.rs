@@ -1,6 +1,6 @@
 //! The tables of `quell report --csv`.
 
-use super::{Cell, Column, CsvTable, columns, table};
+use super::{CsvCell, CsvColumn, CsvTable, columns, table};
 use crate::number::nanos;
 use crate::text::{clean, command};
 use crate::view::{

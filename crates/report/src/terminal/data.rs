@@ -10,7 +10,7 @@ use quell_trace::Bytes;
 const MANY_BYTES: u64 = 1 << 20;
 
 /// A file's requests of one direction.
-type Row<'a> = (&'a FileData, &'static str, &'a Transfers);
+type TransferRow<'a> = (&'a FileData, &'static str, &'a Transfers);
 
 /// Data that was read and written, if it is worth a table.
 pub(super) fn data(page: &mut Page, report: &ReportView) {
@@ -18,7 +18,7 @@ pub(super) fn data(page: &mut Page, report: &ReportView) {
     if !data.is_worth_tables {
         return;
     }
-    let rows: Vec<Row<'_>> =
+    let rows: Vec<TransferRow<'_>> =
         data.files.iter().take(ROWS).filter(|file| file.matters).flat_map(rows).collect();
     requests(page, report, &rows);
     times(page, &rows);
@@ -26,12 +26,12 @@ pub(super) fn data(page: &mut Page, report: &ReportView) {
     patterns(page, data);
 }
 
-fn rows(file: &FileData) -> impl Iterator<Item = Row<'_>> {
+fn rows(file: &FileData) -> impl Iterator<Item = TransferRow<'_>> {
     let directions = [("read", &file.reads), ("write", &file.writes)];
     directions.into_iter().filter(|(_, of)| of.calls > 0).map(move |(way, of)| (file, way, of))
 }
 
-fn requests(page: &mut Page, report: &ReportView, rows: &[Row<'_>]) {
+fn requests(page: &mut Page, report: &ReportView, rows: &[TransferRow<'_>]) {
     let striped = rows.iter().any(|(file, ..)| file.stripe_count.is_some());
     let mut table = Table::default().text("").number("calls").number("bytes").number("average");
     table = table.number("sequential").number("gaps").number("avg gap");
@@ -70,7 +70,7 @@ fn requests(page: &mut Page, report: &ReportView, rows: &[Row<'_>]) {
 }
 
 /// The columns of IOBUF's table.
-fn times(page: &mut Page, rows: &[Row<'_>]) {
+fn times(page: &mut Page, rows: &[TransferRow<'_>]) {
     let mut table = Table::default().number("opens").number("time").number("closes").number("time").text("");
     table = table.number("time").number("a second").path("file");
     let mut before = None;

@@ -21,6 +21,17 @@ struct Table {
     read: fn(&Group<'_>, &mut PathTable, &mut Context) -> Result<(), TraceError>,
 }
 
+/// The table of one list of the context.
+macro_rules! table {
+    ($name:literal, $list:ident, $columns:ident, $read:ident) => {
+        Table {
+            name: $name,
+            columns: |_, context| $columns(&context.$list),
+            read: |group, _, context| $read(group, &mut context.$list),
+        }
+    };
+}
+
 /// Every table but the events and [`TOUCHED`], in the order of reading.
 const TABLES: [Table; 12] = [
     Table {
@@ -28,61 +39,21 @@ const TABLES: [Table; 12] = [
         columns: |paths, _| path_columns(paths),
         read: |group, paths, _| read_paths(group, paths),
     },
-    Table {
-        name: "processes.parquet",
-        columns: |_, context| process_columns(&context.processes),
-        read: |group, _, context| read_processes(group, &mut context.processes),
-    },
-    Table {
-        name: "threads.parquet",
-        columns: |_, context| thread_columns(&context.threads),
-        read: |group, _, context| read_threads(group, &mut context.threads),
-    },
-    Table {
-        name: "executions.parquet",
-        columns: |_, context| execution_columns(&context.executions),
-        read: |group, _, context| read_executions(group, &mut context.executions),
-    },
-    Table {
-        name: "variables.parquet",
-        columns: |_, context| variable_columns(&context.variables),
-        read: |group, _, context| read_variables(group, &mut context.variables),
-    },
-    Table {
-        name: "mounts.parquet",
-        columns: |_, context| mount_columns(&context.mounts),
-        read: |group, _, context| read_mounts(group, &mut context.mounts),
-    },
-    Table {
-        name: "namespaces.parquet",
-        columns: |_, context| namespace_columns(&context.namespaces),
-        read: |group, _, context| read_namespaces(group, &mut context.namespaces),
-    },
+    table!("processes.parquet", processes, process_columns, read_processes),
+    table!("threads.parquet", threads, thread_columns, read_threads),
+    table!("executions.parquet", executions, execution_columns, read_executions),
+    table!("variables.parquet", variables, variable_columns, read_variables),
+    table!("mounts.parquet", mounts, mount_columns, read_mounts),
+    table!("namespaces.parquet", namespaces, namespace_columns, read_namespaces),
     Table {
         name: "descriptors.parquet",
         columns: |_, context| descriptor_columns(context),
         read: |group, _, context| read_descriptors(group, context),
     },
-    Table {
-        name: "links.parquet",
-        columns: |_, context| link_columns(&context.links),
-        read: |group, _, context| read_links(group, &mut context.links),
-    },
-    Table {
-        name: "files.parquet",
-        columns: |_, context| file_columns(&context.files),
-        read: |group, _, context| read_files(group, &mut context.files),
-    },
-    Table {
-        name: "elf.parquet",
-        columns: |_, context| elf_columns(&context.elf_files),
-        read: |group, _, context| read_elf(group, &mut context.elf_files),
-    },
-    Table {
-        name: "stripes.parquet",
-        columns: |_, context| stripe_columns(&context.stripes),
-        read: |group, _, context| read_stripes(group, &mut context.stripes),
-    },
+    table!("links.parquet", links, link_columns, read_links),
+    table!("files.parquet", files, file_columns, read_files),
+    table!("elf.parquet", elf_files, elf_columns, read_elf),
+    table!("stripes.parquet", stripes, stripe_columns, read_stripes),
 ];
 
 /// The files that [`write()`] makes.

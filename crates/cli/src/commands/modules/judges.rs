@@ -5,13 +5,13 @@ use super::site;
 use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Progress;
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
 use quell_report::view::ModulesDifference;
 use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::time::Duration;
+use std::sync::Mutex;
 
 /// A judge that draws its progress.
 pub(super) struct Watched<'a> {
@@ -66,20 +66,16 @@ fn drawn(
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<Comparison, ModulesError> {
-    let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let progress = Mutex::new(Progress::new(printer));
     let compared = judge.compare_about(old, new, about, &|VerifyProgress { answered, asked, slow }| {
+        let Ok(mut progress) = progress.lock() else { return };
         if let Some(question) = slow {
-            bar.suspend(|| {
-                printer.talk(&format!("still waiting for `module {question}`: its modulefile may hang"))
-            });
+            progress.clear();
+            printer.talk(&format!("still waiting for `module {question}`: its modulefile may hang"));
         }
-        bar.set_length(asked as u64);
-        bar.set_position(answered as u64);
+        progress.show(|| format!("asking {answered} of {asked}"));
     });
-    bar.finish_and_clear();
+    drop(progress);
     for question in compared.iter().flat_map(|compared| &compared.silent) {
         printer.warn(&format!("`module {question}` was not answered and not compared: its modulefile hangs"));
     }

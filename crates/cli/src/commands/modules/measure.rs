@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
 use crate::output;
 use crate::printer::Printer;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Progress;
 use quell_base::shown;
 use quell_modules::measure::{
     self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,
@@ -57,15 +57,12 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
 
 /// Measures, and shows the present strategy.
 fn watched(request: &MeasureRequest, printer: &Printer) -> Result<Measurement, Failure> {
-    let bar = if printer.draws_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("quell: {spinner} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let mut progress = Progress::new(printer);
     let tool = request.tool.to_string();
     let measured = measure::measure(request, &mut |strategy| {
-        bar.set_message(format!("measuring {tool}: {strategy}"));
+        progress.show(|| format!("measuring {tool}: {strategy}"));
     });
-    bar.finish_and_clear();
+    drop(progress);
     measured.map_err(explain)
 }
 

@@ -4,6 +4,7 @@ use super::{outcome, progress, refusal, transport};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::{names, roots, traces};
 use quell_base::shell::{self, quoted_name};
 use quell_image::Beyond;
@@ -29,9 +30,9 @@ pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         added: flags.added.clone(),
         hold,
     };
-    let bar = progress::progress_bar(printer);
-    let pack = |options: &PackOptions| {
-        quell_pack::pack(&trace, &target, options, &mut |progress| progress::show(&bar, progress))
+    let mut line = Progress::new(printer);
+    let mut pack = |options: &PackOptions| {
+        quell_pack::pack(&trace, &target, options, &mut |progress| progress::show(&mut line, progress))
     };
     let packed = match pack(&options) {
         Err(PackError::Nothing { why: NothingToPack::Local }) => {
@@ -40,7 +41,7 @@ pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         }
         packed => packed,
     };
-    bar.finish_and_clear();
+    drop(line);
     let packed = packed.map_err(refusal::explain)?;
     printer.data(&outcome::describe(&packed, &target, options.beyond))?;
     packed.agreement.iter().for_each(|agreement| outcome::warn_of_ranks(agreement, printer));

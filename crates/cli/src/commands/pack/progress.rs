@@ -1,33 +1,14 @@
-//! The progress of packing, drawn for a person at a terminal.
+//! The progress of packing.
 
-use crate::printer::Printer;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Progress;
 use quell_pack::PackProgress;
 
-/// A bar that is hidden unless a person watches.
-pub(super) fn progress_bar(printer: &Printer) -> ProgressBar {
-    match printer.draws_progress() {
-        true => ProgressBar::new(0),
-        false => ProgressBar::hidden(),
-    }
-}
-
 /// Draws one step.
-pub(super) fn show(bar: &ProgressBar, progress: PackProgress) {
+pub(super) fn show(line: &mut Progress, progress: PackProgress) {
     match progress {
         PackProgress::Listing { directories, entries } => {
-            bar.set_style(style("{spinner} listing: {msg}"));
-            bar.set_message(format!("{directories} directories, {entries} entries"));
-            bar.tick();
+            line.show(|| format!("listing: {directories} directories, {entries} entries"));
         }
-        PackProgress::Writing(written) => {
-            bar.set_style(style("{wide_bar} {bytes}/{total_bytes} {eta}"));
-            bar.set_length(written.total);
-            bar.set_position(written.done);
-        }
+        PackProgress::Writing(written) => line.show_part("writing", written.done, written.total),
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::images;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
@@ -35,10 +36,10 @@ pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Resul
         form: form(flags, path)?,
         learned: flags.learn.iter().map(|file| learned(file)).collect::<Result<_, _>>()?,
     };
-    let bar = progress::progress_bar(printer);
-    let mut show = |progress| progress::show(&bar, progress);
+    let mut line = Progress::new(printer);
+    let mut show = |progress| progress::show(&mut line, progress);
     let refreshed = quell_pack::refresh(&opened, target, &options, &mut show);
-    bar.finish_and_clear();
+    drop(line);
     let refreshed = refreshed.map_err(refusal::explain)?;
     printer.data(&outcome::describe(&refreshed.packed, target, opened.index().beyond()))?;
     if !options.learned.is_empty() {

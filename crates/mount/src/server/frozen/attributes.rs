@@ -1,7 +1,5 @@
 //! Attributes from the image, as the user must see them.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use quell_image::{Attributes, FileContent as Content, FileKind as Kind, Nid};
@@ -58,7 +56,7 @@ impl FrozenTier {
             return known;
         }
         let original = self.bindings.original(Node::Frozen(nid)).ok()?;
-        let outcome = self.bindings.originals.xattr(&original, OsStr::from_bytes(acl::ACCESS));
+        let outcome = self.bindings.originals.xattr(&original, acl::ACCESS);
         self.lists.remember(nid, attributes.device, outcome)
     }
 

@@ -3,16 +3,16 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
+use quell_fuse::original;
+use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use super::LiveTier;
-use crate::fuse::abi::{self, Attr, SetAttributes};
+use crate::fuse::abi::{Attr, SetAttributes};
 use crate::fuse::request::{Caller, SetAttr, SetXattr};
 use crate::server::node::Node;
 use crate::server::originals::{path_of, place_of};
 use crate::server::slots::Attempt;
-use quell_fuse::descriptors::truncate;
 
 impl LiveTier {
     /// SETATTR.
@@ -23,14 +23,16 @@ impl LiveTier {
             self.set_size(&original, change, caller)?;
         }
         self.packed.viewer.act_as(caller, || {
-            self.set_owner(&original, change)?;
-            if change.valid.contains(SetAttributes::MODE) {
-                let mode = Mode::from_raw_mode(change.mode & 0o7777);
-                self.bindings
-                    .originals
-                    .change(&original, || rustix::fs::chmod(place_of(&*original), mode))?;
+            if original::changes_owner(change) {
+                self.bindings.originals.change(&original, || original::set_owner(&original, change))?;
             }
-            self.set_times(&original, change)
+            if change.valid.contains(SetAttributes::MODE) {
+                self.bindings.originals.change(&original, || original::set_mode(&original, change.mode))?;
+            }
+            match original::changes_times(change) {
+                true => self.bindings.originals.change(&original, || original::set_times(&original, change)),
+                false => Ok(()),
+            }
         })??;
         let stat = self.bindings.originals.stat(&original)?;
         Ok(self.original_attr(&original, &stat, self.may_write_beside(node)))
@@ -47,42 +49,9 @@ impl LiveTier {
                 self.bindings.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size))
             })?;
         }
-        let place = CString::new(place_of(original)).map_err(|_| Errno::INVAL)?;
-        self.packed
-            .viewer
-            .act_as(caller, || self.bindings.originals.change(original, || truncate(&place, change.size)))?
-    }
-
-    /// Changes owner and group. A change of neither is one, too: it takes set-user-ID away and sets the time of change.
-    fn set_owner(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
-        let uid = change.valid.contains(SetAttributes::UID).then(|| Uid::from_raw(change.uid));
-        let gid = change.valid.contains(SetAttributes::GID).then(|| Gid::from_raw(change.gid));
-        if uid.is_none() && gid.is_none() && change.valid.intersects(ANYTHING_ELSE) {
-            return Ok(());
-        }
-        self.bindings
-            .originals
-            .change(original, || rustix::fs::chownat(original, "", uid, gid, AtFlags::EMPTY_PATH))
-    }
-
-    fn set_times(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
-        let time = |set, now, time: abi::Time| match change.valid {
-            valid if valid.contains(now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-            valid if valid.contains(set) => {
-                Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
-            }
-            _ => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        };
-        let times = Timestamps {
-            last_access: time(SetAttributes::ATIME, SetAttributes::ATIME_NOW, change.atime),
-            last_modification: time(SetAttributes::MTIME, SetAttributes::MTIME_NOW, change.mtime),
-        };
-        if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
-            return Ok(());
-        }
-        self.bindings
-            .originals
-            .change(original, || rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty()))
+        self.packed.viewer.act_as(caller, || {
+            self.bindings.originals.change(original, || original::set_size(original, change.size))
+        })?
     }
 
     /// SETXATTR.
@@ -135,7 +104,3 @@ impl LiveTier {
         )
     }
 }
-
-/// Everything that SETATTR can set beside owner and group.
-const ANYTHING_ELSE: SetAttributes =
-    SetAttributes::MODE.union(SetAttributes::SIZE).union(SetAttributes::ATIME).union(SetAttributes::MTIME);

@@ -4,11 +4,12 @@
 
 use std::os::fd::OwnedFd;
 
+use quell_fuse::original::os;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::LiveTier;
-use super::names::{Making, os};
+use super::names::Making;
 use crate::server::node::{Node, key_of};
 use crate::server::notifier::Forget;
 use crate::server::originals::{path_of, reach};

@@ -5,11 +5,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use quell_fuse::original::{link, os, reopen};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{LiveTier, validity_of};
-use crate::fuse::abi::{Entry, Opened};
+use crate::fuse::abi::{Entry, Opened, device_of};
 use crate::fuse::request::{Caller, Create, Unique};
 use crate::server::node::Node;
 use crate::server::notifier::Forget;
@@ -70,7 +71,7 @@ impl LiveTier {
         flags: OFlags,
         unique: Unique,
     ) -> Result<(Entry, Opened), Errno> {
-        let found = rustix::fs::openat(CWD, place_of(&file), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let found = reopen(&file, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&found)?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Err(Errno::STALE);
@@ -100,7 +101,7 @@ impl LiveTier {
             let open = |mode| rustix::fs::openat(CWD, place_of(&*directory), flags, mode);
             self.packed.viewer.act_as(making.caller, || self.umasks.apply(bits, open))?
         })?;
-        let found = rustix::fs::openat(CWD, place_of(&file), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let found = reopen(&file, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&found)?;
         self.bindings.note_fresh(&stat);
         let entry = self.entry_of(making.parent, making.name, found, &stat)?;
@@ -112,7 +113,7 @@ impl LiveTier {
     /// MKNOD.
     pub(crate) fn make_node(&self, making: Making<'_>, bits: Bits, device: u32) -> Result<Entry, Errno> {
         let kind = FileType::from_raw_mode(bits.mode);
-        let device = rustix::fs::makedev(device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
+        let device = device_of(device);
         self.make(making, kind, |directory, name| {
             self.umasks.apply(bits, |mode| rustix::fs::mknodat(directory, os(name), kind, mode, device))
         })
@@ -171,7 +172,7 @@ impl LiveTier {
         let made = self.bindings.originals.change_once(
             &path_of(&directory).join(os(name)),
             attempt,
-            || self.packed.viewer.act_as(caller, || link(&original, &directory, name))?,
+            || self.packed.viewer.act_as(caller, || link(&*original, &directory, name))?,
             |failed| match failed {
                 None => Ok(()),
                 Some(Errno::EXIST) if is_same(&directory, name, &original) => Ok(()),
@@ -217,21 +218,10 @@ fn verify_regular(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// A name as the calls of rustix take it.
-pub(crate) fn os(name: &[u8]) -> &std::ffi::OsStr {
-    std::os::unix::ffi::OsStrExt::from_bytes(name)
-}
-
-/// A new name for what an `O_PATH` descriptor leads to.
-fn link(original: &OwnedFd, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
-    rustix::fs::linkat(CWD, place_of(original), directory, os(name), AtFlags::SYMLINK_FOLLOW)
-}
-
 /// Opens a file that an earlier server made with `mode`, which may bar its maker from opening it again.
 fn reopen_made(directory: &OwnedFd, name: &[u8], asked: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let (found, _) = reach(directory, name)?;
-    let flags = asked & (CREATING - OFlags::EXCL) | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let open = || rustix::fs::openat(CWD, place_of(&found), flags, Mode::empty());
+    let open = || reopen(&found, asked & (CREATING - OFlags::EXCL));
     match open() {
         Err(Errno::ACCESS) => {}
         outcome => return outcome,

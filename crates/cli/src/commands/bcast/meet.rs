@@ -1,0 +1,406 @@
+//! How the nodes of a job find each other, and what proves that they belong to it.
+//!
+//! ```text
+//! --peers            the first host of the list            --key FILE, else MUNGE, else the file
+//! PMI (MPICH)        addresses and secret in the job's key-value space
+//! Open MPI           the hosts of mpirun's daemon, and the file      the job's transport key
+//! Slurm              the first host of the step            MUNGE, else the file
+//! other launchers    the file
+//! ```
+//!
+//! The file, `IMG.bcast-N`, is beside the image: mode 0600, removed in the end. Only the first node writes it.
+
+use super::{addresses, munge};
+use crate::failure::Failure;
+use crate::flags::Bcast;
+use crate::host;
+use quell_base::files::{Durability, OutputMode, replace};
+use quell_base::launcher::first_host;
+use quell_base::{RankId, RankPlace, shown};
+use quell_spread::{Contact, SpreadRole};
+use quell_talk::MeetingKey;
+use rustix::fs::{CWD, Mode, OFlags};
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
+use std::path::{Path, PathBuf};
+
+/// The first node as others find it.
+pub(super) struct Meeting {
+    listener: TcpListener,
+    interface: Option<IpAddr>,
+    side: Side,
+    /// Keeps other ranks of this node from acting.
+    _node: Option<UnixListener>,
+}
+
+enum Side {
+    First {
+        key: MeetingKey,
+        credential: Option<Box<dyn Fn() -> Option<Vec<u8>> + Sync>>,
+        nodes: u32,
+        file: Option<PathBuf>,
+    },
+    Other {
+        find: Box<dyn Fn() -> Vec<Contact>>,
+    },
+}
+
+/// What both sides know of the job.
+struct Job<'a> {
+    flags: &'a Bcast,
+    place: Option<&'a RankPlace>,
+    /// Distinguishes the jobs of a user.
+    name: String,
+    /// Ports of the first node.
+    ports: Vec<u16>,
+    /// The secret, where all ranks have it from the start.
+    secret: Option<String>,
+    /// True where the first node gives its key by a credential.
+    by_munge: bool,
+    /// True where the file is used.
+    by_file: bool,
+}
+
+impl Meeting {
+    /// Finds out what this process is in its job; `None` if another rank acts for this node.
+    pub(super) fn prepare(
+        flags: &Bcast,
+        place: Option<&RankPlace>,
+        dest: &Path,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Self>, Failure> {
+        let interface = flags.interface.as_deref().map(addresses::of_interface).transpose()?;
+        let job = Job::of(flags, place)?;
+        let (listener, first) = job.listen(interface)?;
+        // All nodes of a job come to the first at once. What the kernel does not grant, it cuts.
+        _ = rustix::net::listen(&listener, BACKLOG);
+        let acts = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
+        let space = job.key_value_space();
+        let shared = match space {
+            Some(descriptor) => share(descriptor, first.then(|| told(&listener, interface)), stop),
+            None => None,
+        };
+        let node = if acts { job.only_one_of_node(dest) } else { None };
+        let Some(node) = node else { return Ok(None) };
+        let side = match first {
+            true => job.first(&listener, interface, shared)?,
+            false => job.other(shared),
+        };
+        Ok(Some(Self { listener, interface, side, _node: node }))
+    }
+
+    pub(super) fn listener(&self) -> &TcpListener {
+        &self.listener
+    }
+
+    pub(super) fn interface(&self) -> Option<IpAddr> {
+        self.interface
+    }
+
+    pub(super) fn is_first(&self) -> bool {
+        matches!(self.side, Side::First { .. })
+    }
+
+    pub(super) fn role(&self) -> SpreadRole<'_> {
+        match &self.side {
+            Side::First { key, credential, nodes, .. } => {
+                SpreadRole::First { key, credential: credential.as_deref(), nodes: *nodes }
+            }
+            Side::Other { find } => SpreadRole::Other { find, redeem: &redeem },
+        }
+    }
+
+    /// Removes the file.
+    pub(super) fn end(self) {
+        if let Side::First { file: Some(file), .. } = self.side {
+            // Whether it is there or not, later jobs write it anew.
+            _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// The key of a job with this secret.
+fn key_of(secret: &str) -> MeetingKey {
+    MeetingKey::of(&[b"quell bcast", secret.as_bytes()])
+}
+
+fn redeem(credential: &[u8]) -> Option<MeetingKey> {
+    munge::decode(credential).map(|secret| key_of(&secret))
+}
+
+fn random_secret() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    let read = File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
+    read.map_err(|error| Failure::new(error).context("cannot read `/dev/urandom`"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The secret and the addresses of the first node, in one line: `SECRET ADDRESS,ADDRESS`.
+fn line(secret: &str, addresses: &[SocketAddr]) -> String {
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    format!("{secret}/{}", addresses.join(","))
+}
+
+fn contacts(line: &str) -> Vec<Contact> {
+    let Some((secret, addresses)) =
+        line.trim_end().split_once('/').filter(|(secret, _)| secret.len() >= SECRET_MIN)
+    else {
+        return Vec::new();
+    };
+    let key = key_of(secret);
+    let addresses = addresses.split(',').filter_map(|address| address.parse().ok());
+    addresses.map(|address| Contact { address, key: Some(key.clone()) }).collect()
+}
+
+/// Where the first node listens.
+fn told(listener: &TcpListener, interface: Option<IpAddr>) -> Vec<SocketAddr> {
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    let addresses = interface.map_or_else(addresses::own, |address| vec![address]);
+    addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()
+}
+
+/// Meets the other ranks in PMI's key-value space: the line of the first. `None` where the launcher does not answer.
+fn share(
+    descriptor: i32,
+    addresses: Option<Vec<SocketAddr>>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<String> {
+    let mine = match addresses {
+        Some(addresses) => Some(line(&random_secret().ok()?, &addresses)),
+        None => None,
+    };
+    quell_mount::pmi::share(descriptor, "quell-bcast", mine.as_deref(), stop).ok()
+}
+
+impl<'a> Job<'a> {
+    fn of(flags: &'a Bcast, place: Option<&'a RankPlace>) -> Result<Self, Failure> {
+        let user = rustix::process::geteuid().as_raw();
+        let name = match flags.peers.is_empty() {
+            true => host::job(place),
+            false => flags.peers.join(","),
+        };
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let open_mpi = flags.peers.is_empty() && place.is_some_and(|place| place.name == "Open MPI");
+        let secret = match &flags.key {
+            Some(path) => Some(read_key(path)?),
+            None => variable("OMPI_MCA_orte_precondition_transports").filter(|_| open_mpi),
+        };
+        let hosts = !flags.peers.is_empty() || place.is_some_and(|place| place.name == "Slurm");
+        let by_munge = secret.is_none() && hosts && munge::is_here();
+        let several = !flags.peers.is_empty() || place.is_some_and(|place| place.ranks != Some(1));
+        let by_file = several && !(hosts && (secret.is_some() || by_munge));
+        let number = MeetingKey::of(&[b"port", name.as_bytes(), &user.to_le_bytes()]).derive("port", b"");
+        let start = PORTS.start + u16::from_le_bytes([number[0], number[1]]) % (PORTS.end - PORTS.start);
+        // Of the processes at the first host of a list, the one that gets its port is the first node.
+        let tries = if flags.peers.is_empty() { TRIES } else { 1 };
+        let ports = flags.port.map_or_else(|| (start..start + tries).collect(), |port| vec![port]);
+        Ok(Self { flags, place, name, ports, secret, by_munge, by_file })
+    }
+
+    /// A listener, and whether this is the first node.
+    fn listen(&self, interface: Option<IpAddr>) -> Result<(TcpListener, bool), Failure> {
+        let any = interface.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let refused = |error| {
+            Failure::new(error)
+                .context(format!("cannot listen at `{any}`"))
+                .hint("`--interface` names an interface of this node, `--port` a free port")
+        };
+        if let Some(first) = self.flags.peers.first() {
+            // Who can listen at the first host's address is the first host.
+            let addresses = addresses::of_host(first, &self.ports);
+            let is_here = |address: &SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
+            let here: Vec<&SocketAddr> = addresses.iter().filter(|address| is_here(address)).collect();
+            let at = |address: &&SocketAddr| TcpListener::bind((any, address.port())).ok();
+            if let Some(listener) = here.iter().find_map(at) {
+                return Ok((listener, true));
+            }
+        } else if self.place.is_none_or(|place| place.rank == RankId(0)) {
+            let derived = self.ports.iter().find_map(|port| TcpListener::bind((any, *port)).ok());
+            let listener = derived.map_or_else(|| TcpListener::bind((any, 0)), Ok).map_err(refused)?;
+            return Ok((listener, true));
+        }
+        let port = self.flags.port.unwrap_or(0);
+        let listener = TcpListener::bind((any, port)).or_else(|_| TcpListener::bind((any, 0)));
+        Ok((listener.map_err(refused)?, false))
+    }
+
+    /// PMI's descriptor, of the launcher that speaks its first version.
+    fn key_value_space(&self) -> Option<i32> {
+        let is_pmi = self.flags.peers.is_empty() && self.place?.name == "PMI";
+        std::env::var("PMI_FD").ok().filter(|_| is_pmi)?.parse().ok()
+    }
+
+    /// Makes sure that only one rank of this node acts, where the launcher does not number those of a node. Outer `None` if another
+    /// one does.
+    fn only_one_of_node(&self, dest: &Path) -> Option<Option<UnixListener>> {
+        let numbered = self.place.is_none_or(|place| place.local_rank.is_some());
+        if numbered {
+            return Some(None);
+        }
+        let user = rustix::process::geteuid();
+        let dest = std::path::absolute(dest).unwrap_or_else(|_| dest.to_owned());
+        let parts: [&[u8]; 3] =
+            [self.name.as_bytes(), dest.as_os_str().as_encoded_bytes(), &user.as_raw().to_le_bytes()];
+        let address = UnixAddress::from_abstract_name(MeetingKey::of(&parts).name()).ok()?;
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => Some(Some(listener)),
+            Err(_) => {
+                let holder = std::os::unix::net::UnixStream::connect_addr(&address);
+                let theirs =
+                    holder.and_then(|holder| Ok(rustix::net::sockopt::socket_peercred(&holder)?.uid));
+                // A name that another user holds keeps this one from nothing.
+                theirs.is_ok_and(|theirs| theirs != user).then_some(None)
+            }
+        }
+    }
+
+    fn first(
+        &self,
+        listener: &TcpListener,
+        interface: Option<IpAddr>,
+        shared: Option<String>,
+    ) -> Result<Side, Failure> {
+        let from_space = shared.as_deref().and_then(|line| Some(line.split_once('/')?.0.to_owned()));
+        let by_file = self.by_file && from_space.is_none();
+        let secret = match from_space.or_else(|| self.secret.clone()) {
+            Some(secret) => secret,
+            None => random_secret()?,
+        };
+        let key = key_of(&secret);
+        let nodes = self.nodes();
+        let file = by_file.then(|| self.file()).filter(|_| nodes != 1);
+        if let Some(file) = &file {
+            let text = line(&secret, &told(listener, interface));
+            // Where nothing can be written beside the image, each node reads it.
+            _ = replace(file, OutputMode::Exactly(0o600), Durability::Cached, text.as_bytes());
+        }
+        let encode = move || munge::encode(&secret);
+        let credential = self.by_munge.then(|| Box::new(encode) as Box<dyn Fn() -> Option<Vec<u8>> + Sync>);
+        Ok(Side::First { key, credential, nodes, file })
+    }
+
+    fn other(&self, shared: Option<String>) -> Side {
+        if let Some(line) = shared {
+            return Side::Other { find: Box::new(move || contacts(&line)) };
+        }
+        let key = self.secret.as_deref().map(key_of);
+        let (hosts, ports) = (self.hosts(), self.ports.clone());
+        let has_key = key.is_some() || self.by_munge;
+        let file = self.by_file.then(|| self.file());
+        let find = move || {
+            let at_host = |host: &String| addresses::of_host(host, &ports);
+            let known = hosts.iter().filter(|_| has_key).flat_map(at_host);
+            let known = known.map(|address| Contact { address, key: key.clone() });
+            let written =
+                file.as_deref().and_then(read_private).map(|text| contacts(&text)).unwrap_or_default();
+            known.chain(written).collect()
+        };
+        Side::Other { find: Box::new(find) }
+    }
+
+    /// Hosts of which one may be the first node.
+    fn hosts(&self) -> Vec<String> {
+        if let Some(first) = self.flags.peers.first() {
+            return vec![first.clone()];
+        }
+        let variable = |name: &str| std::env::var(name).ok();
+        match self.place.map(|place| place.name) {
+            Some("Open MPI") => hosts_of_daemon(&variable("OMPI_MCA_orte_hnp_uri").unwrap_or_default()),
+            Some("Slurm") => {
+                let list = variable("SLURM_STEP_NODELIST").or_else(|| variable("SLURM_JOB_NODELIST"));
+                list.and_then(|list| first_host(&list)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Nodes of the job; 0 if that is not known.
+    fn nodes(&self) -> u32 {
+        if !self.flags.peers.is_empty() {
+            return self.flags.peers.len() as u32;
+        }
+        let Some(place) = self.place else { return 1 };
+        let counted = place.ranks.zip(place.local_ranks).map(|(ranks, here)| ranks.div_ceil(here.max(1)));
+        place.nodes.or(counted).unwrap_or(u32::from(place.ranks == Some(1)))
+    }
+
+    /// The path of the file. Its name is one of sixteen, by the job.
+    fn file(&self) -> PathBuf {
+        let slot = MeetingKey::of(&[b"slot", self.name.as_bytes()]).derive("slot", b"")[0] % 16;
+        let mut name = self.flags.image.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".bcast-{slot:x}"));
+        self.flags.image.with_file_name(name)
+    }
+}
+
+/// The addresses in the URI of Open MPI's daemon: `NUMBER;tcp://ADDRESS,ADDRESS:PORT;tcp6://...`.
+fn hosts_of_daemon(uri: &str) -> Vec<String> {
+    let part = uri.split(';').find_map(|part| part.strip_prefix("tcp://"));
+    let addresses = part.and_then(|part| Some(part.rsplit_once(':')?.0)).unwrap_or_default();
+    addresses.split(',').filter(|address| !address.is_empty()).map(str::to_owned).collect()
+}
+
+/// A file that only this user can read or write.
+fn read_private(path: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    let private = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
+    let mut text = String::new();
+    File::from(file).take(SECRET_MAX).read_to_string(&mut text).ok().filter(|_| private)?;
+    Some(text)
+}
+
+/// The secret that `--key` names.
+fn read_key(path: &Path) -> Result<String, Failure> {
+    let secret = read_private(path).filter(|secret| secret.trim().len() >= SECRET_MIN);
+    secret.ok_or_else(|| {
+        let message =
+            format!("`--key {}`: no file of yours with at least {SECRET_MIN} bytes of text", shown(path));
+        Failure::message(format!("{message} that only you can read"))
+            .hint("(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one")
+    })
+}
+
+/// Ports of first nodes: below those that systems give away, above those of most services.
+const PORTS: std::ops::Range<u16> = 21_000..31_000;
+
+/// Connections that wait for a node.
+const BACKLOG: i32 = 4096;
+
+/// Ports that a first node tries.
+const TRIES: u16 = 3;
+
+/// Shortest secret. Unit: bytes.
+const SECRET_MIN: usize = 16;
+
+/// Longest secret, with the addresses of the first node. Unit: bytes.
+const SECRET_MAX: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_key_and_the_addresses() {
+        let addresses =
+            [SocketAddr::from(([10, 0, 0, 1], 21_000)), SocketAddr::from(([10, 0, 0, 2], 21_000))];
+        let written = line("0123456789abcdef", &addresses);
+        assert_eq!(written, "0123456789abcdef/10.0.0.1:21000,10.0.0.2:21000");
+        let read: Vec<SocketAddr> = contacts(&written).iter().map(|contact| contact.address).collect();
+        assert_eq!(read, addresses);
+        for damaged in ["", "short/10.0.0.1:1", "0123456789abcdef", "0123456789abcdef/x,10.0.0.1"] {
+            assert!(contacts(damaged).is_empty(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn the_daemon_of_open_mpi_tells_its_hosts() {
+        let uri = "336265216.0;tcp://192.0.2.2,10.0.0.1:51699;tcp6://[fd00::2]:51827";
+        assert_eq!(hosts_of_daemon(uri), ["192.0.2.2", "10.0.0.1"]);
+        assert!(hosts_of_daemon("").is_empty());
+    }
+}

@@ -1,0 +1,301 @@
+//! Fetching: from a peer, and from the file system.
+
+use crate::error::SpreadError;
+use crate::fetching::Verdict;
+use crate::join::approach;
+use crate::message::{Ask, MESSAGE_MAX, Reply, Request, SpreadTally, WHOLE};
+use crate::parts::{Digest, FileFacts, FileKey, LENGTH_MAX, PART, digest};
+use crate::state::Shared;
+use quell_talk::{MeetingKey, Stop, receive_within, send};
+use std::fs::{File, Metadata};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Threads that read the file system: enough for its round trips to overlap.
+const READERS: usize = 4;
+
+/// From one look at the source to the next.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A node that fetches.
+pub(crate) struct Fetcher<'a> {
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) key: &'a MeetingKey,
+    /// A file that may have some of the parts.
+    pub(crate) old: Option<&'a File>,
+    pub(crate) stop: Stop<'a>,
+}
+
+/// The reason that a peer is left.
+#[derive(Debug)]
+enum Left {
+    /// It is dead, slow or wrong: another source may do better.
+    Peer,
+    /// The copy cannot be written.
+    Write(Error),
+}
+
+impl From<Error> for Left {
+    fn from(_: Error) -> Self {
+        Self::Peer
+    }
+}
+
+impl Fetcher<'_> {
+    /// Fetches what is missing from a peer. The connection when everything has arrived; `None` when the peer is left.
+    pub(crate) fn fetch_from_peer(
+        &self,
+        address: SocketAddr,
+    ) -> std::result::Result<Option<TcpStream>, SpreadError> {
+        let now = self.shared.now();
+        self.shared.with(|known| known.fetching.moved(now));
+        match self.try_peer(address) {
+            Ok(stream) => Ok(Some(stream)),
+            Err(Left::Write(error)) => Err(SpreadError::Write(error)),
+            Err(Left::Peer) if (self.stop)() => Err(SpreadError::Interrupted),
+            Err(Left::Peer) => {
+                self.shared.lock().tally.left += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    fn try_peer(&self, address: SocketAddr) -> std::result::Result<TcpStream, Left> {
+        let mut stream = approach(address, self.key, self.stop)?;
+        send(&mut stream, &Request::Fetch)?;
+        stream.set_read_timeout(Some(GLANCE))?;
+        let began = self.shared.now();
+        let mut bytes = Vec::new();
+        let mut asks_whole = true;
+        loop {
+            if asks_whole && self.shared.with(|known| known.fetching.has_all()) == Some(true) {
+                asks_whole = false;
+                send(&mut stream, &Request::Ask(Ask { part: WHOLE, have: None }))?;
+            }
+            let asks =
+                self.shared.with(|known| std::iter::from_fn(|| known.fetching.ask()).collect::<Vec<_>>());
+            for part in asks.unwrap_or_default() {
+                send(&mut stream, &Request::Ask(Ask { part, have: self.digest_here(part) }))?;
+            }
+            let mut watched = Watched { stream: &mut stream, fetcher: self, began };
+            match receive_within(&mut watched, MESSAGE_MAX)? {
+                Reply::About(facts, seal) => self.learn(facts, &seal)?,
+                Reply::Alive => {}
+                Reply::Part { part, seal } => {
+                    let now = self.shared.now();
+                    let length = self.shared.with(|known| {
+                        known.fetching.begun(now);
+                        known.facts.span(part).1
+                    });
+                    bytes.resize(length.ok_or(Left::Peer)?, 0);
+                    watched.read_exact(&mut bytes)?;
+                    self.take(part, &seal, &bytes)?;
+                    self.shared.lock().tally.peers += bytes.len() as u64;
+                }
+                Reply::Same { part, seal } => {
+                    self.read_here(part, &mut bytes).ok_or(Left::Peer)?;
+                    self.take(part, &seal, &bytes)?;
+                    self.shared.lock().tally.here += bytes.len() as u64;
+                }
+                Reply::Whole(seal) => {
+                    let confirmed = self.shared.with(|known| known.confirm(&seal));
+                    self.shared.tell();
+                    return if confirmed == Some(true) { Ok(stream) } else { Err(Left::Peer) };
+                }
+                Reply::Placed(_) => return Err(Left::Peer),
+            }
+        }
+    }
+
+    /// Learns what the file is from a peer. It must be the file that is known already.
+    fn learn(&self, facts: FileFacts, seal: &Digest) -> std::result::Result<(), Left> {
+        let key = FileKey::of(self.key, &facts);
+        let right = facts.length <= LENGTH_MAX
+            && blake3::Hash::from(key.seal_of_facts()) == blake3::Hash::from(*seal);
+        (right && self.shared.learn(facts, key)).then_some(()).ok_or(Left::Peer)
+    }
+
+    /// Keeps a part that a peer gave, if it is right.
+    fn take(&self, part: u32, seal: &Digest, bytes: &[u8]) -> std::result::Result<(), Left> {
+        let digest = digest(bytes);
+        let right =
+            self.shared.with(|known| (known.key.confirms(part, &digest, seal), known.facts.span(part).0));
+        let Some((true, start)) = right else { return Err(Left::Peer) };
+        let kept = self.shared.keep(part, digest, bytes, start).map_err(Left::Write)?;
+        kept.then_some(()).ok_or(Left::Peer)
+    }
+
+    /// The digest of a part as the node has it from before.
+    fn digest_here(&self, part: u32) -> Option<Digest> {
+        let mut bytes = Vec::new();
+        self.old?;
+        self.read_here(part, &mut bytes).map(|()| digest(&bytes))
+    }
+
+    fn read_here(&self, part: u32, bytes: &mut Vec<u8>) -> Option<()> {
+        let (start, length) = self.shared.with(|known| known.facts.span(part))?;
+        bytes.resize(length, 0);
+        self.old?.read_exact_at(bytes, start).ok()
+    }
+
+    /// Reads what is missing from the file system.
+    pub(crate) fn fetch_from_file(&self, path: &Path) -> std::result::Result<(), SpreadError> {
+        let file = File::open(path).map_err(SpreadError::Read)?;
+        let facts = facts_of(&file)?;
+        let now = self.shared.now();
+        if self.shared.with(|known| known.fetching.moved(now)).is_none() {
+            self.shared.learn(facts, FileKey::of(self.key, &facts));
+        }
+        let same = self.shared.with(|known| known.facts.is_of_the_same_file(&facts));
+        if same != Some(true) {
+            return Err(SpreadError::Changed);
+        }
+        let failed = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 1..READERS {
+                scope.spawn(|| self.read_parts(&file, &failed));
+            }
+            self.read_parts(&file, &failed);
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_default() {
+            return Err(error);
+        }
+        if (self.stop)() {
+            return Err(SpreadError::Interrupted);
+        }
+        if !facts_of(&file)?.is_of_the_same_file(&facts) {
+            return Err(SpreadError::Changed);
+        }
+        self.shared.with(|known| known.fetching.confirm());
+        self.shared.tell();
+        Ok(())
+    }
+
+    /// Reads one missing part after the other; several threads do so together.
+    fn read_parts(&self, file: &File, failed: &Mutex<Option<SpreadError>>) {
+        let mut bytes = Vec::new();
+        let given_up = || failed.lock().is_ok_and(|failed| failed.is_some()) || (self.stop)();
+        while !given_up() {
+            let asked =
+                self.shared.with(|known| known.fetching.ask().map(|part| (part, known.facts.span(part))));
+            let Some(Some((part, (start, length)))) = asked else { return };
+            bytes.resize(length, 0);
+            let read = read_fully(file, &mut bytes, start);
+            let kept = read.and_then(|()| {
+                self.shared.lock().tally.file += length as u64;
+                self.shared.keep(part, digest(&bytes), &bytes, start).map_err(SpreadError::Write)
+            });
+            if let (Err(error), Ok(mut failed)) = (kept, failed.lock()) {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Tells a peer what this node and those below it did.
+    pub(crate) fn report(&self, mut upstream: Option<TcpStream>, ancestors: &[SocketAddr]) {
+        let tally: SpreadTally = self.shared.lock().tally;
+        let told = upstream.as_mut().is_some_and(|stream| send(stream, &Request::Done(tally)).is_ok());
+        let tell = |address: &SocketAddr| {
+            let mut stream = approach(*address, self.key, self.stop)?;
+            send(&mut stream, &Request::Done(tally))
+        };
+        // Where no ancestor is left, none counts.
+        _ = told || ancestors.iter().any(|address| tell(address).is_ok());
+    }
+}
+
+/// The file ends before its length: it was cut short.
+fn read_fully(file: &File, bytes: &mut [u8], start: u64) -> std::result::Result<(), SpreadError> {
+    match file.read_exact_at(bytes, start) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(SpreadError::Changed),
+        outcome => outcome.map_err(SpreadError::Read),
+    }
+}
+
+fn facts_of(file: &File) -> std::result::Result<FileFacts, SpreadError> {
+    let stat: Metadata = file.metadata().map_err(SpreadError::Read)?;
+    if !stat.is_file() {
+        return Err(SpreadError::Read(Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+    }
+    if stat.len() > LENGTH_MAX {
+        return Err(SpreadError::TooLong(stat.len()));
+    }
+    let mut nonce = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut nonce))
+        .map_err(SpreadError::Read)?;
+    let modified = (stat.mtime(), stat.mtime_nsec());
+    Ok(FileFacts { nonce, length: stat.len(), permissions: stat.mode() & 0o777, modified })
+}
+
+/// A peer's stream, which is left when the verdict says so.
+struct Watched<'a> {
+    stream: &'a mut TcpStream,
+    fetcher: &'a Fetcher<'a>,
+    /// When the peer was approached: the verdict before the file is known.
+    began: Duration,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        // A system call for each megabyte at most: then the verdict is asked for often enough.
+        let most = bytes.len().min(PART);
+        let shared = self.fetcher.shared;
+        loop {
+            // First what has arrived: this node may have been busy for longer than a peer may be silent.
+            let read = match self.stream.read(&mut bytes[..most]) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => Some(read),
+                Err(error) => return Err(error),
+            };
+            let now = shared.now();
+            let verdict = shared.with(|known| {
+                if read.is_some() {
+                    known.fetching.heard(now);
+                }
+                known.fetching.verdict(now)
+            });
+            // Before the file is known, the peer may wait for it as long as it says that it lives.
+            let leaves = match verdict {
+                Some(verdict) => verdict == Verdict::Leave,
+                None => read.is_none() && now >= self.began + crate::fetching::SILENCE,
+            };
+            match read {
+                _ if leaves || (self.fetcher.stop)() => return Err(ErrorKind::TimedOut.into()),
+                Some(read) => return Ok(read),
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use crate::fetching::SILENCE;
+    use std::io::Write;
+
+    #[test]
+    fn what_has_arrived_while_this_node_was_busy_counts() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(GLANCE)).unwrap();
+        let (copy, key) = (tempfile::tempfile().unwrap(), MeetingKey::of(&[b"of the job"]));
+        let shared = Shared::new(&copy, None);
+        let facts = FileFacts { nonce: [0; 16], length: 1, permissions: 0, modified: (0, 0) };
+        assert!(shared.learn(facts, FileKey::of(&key, &facts)));
+        peer.write_all(b"!").unwrap();
+        std::thread::sleep(SILENCE);
+        let fetcher = Fetcher { shared: &shared, key: &key, old: None, stop: &|| false };
+        let mut watched = Watched { stream: &mut stream, fetcher: &fetcher, began: Duration::ZERO };
+        assert_eq!(watched.read(&mut [0; 2]).unwrap(), 1);
+        assert_eq!(watched.read(&mut [0; 2]).unwrap_err().kind(), ErrorKind::TimedOut, "silent from then on");
+    }
+}

@@ -1,0 +1,275 @@
+//! The order in which a node fetches parts, and when it leaves a source. Pure: time comes in as an argument.
+//!
+//! A node has one source at a time: a peer, or the file system. It asks a peer for a few parts ahead, in file order, which is the
+//! order of first access; a part that a process or a peer waits for goes first. It leaves a peer that says nothing, that takes too
+//! long over a part, or that has nothing new for a long time. What was asked for there is then asked of the next source.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Parts that are asked for at once: enough to fill a link over its latency, few enough to be soon overtaken by a part that is
+/// waited for.
+pub const WINDOW: usize = 8;
+
+/// A peer that sends nothing for so long has died, or cannot be reached. It tells every [`PULSE`] that it lives.
+pub const SILENCE: Duration = Duration::from_secs(2);
+
+/// The interval at which a peer without news tells that it lives.
+pub const PULSE: Duration = Duration::from_millis(200);
+
+/// The longest that a part may be on its way: 1 MB/s. A slower peer is left.
+pub const PART_TIME: Duration = Duration::from_secs(1);
+
+/// A peer that lives and has nothing new for so long waits for a file system that hangs.
+pub const STALL: Duration = Duration::from_secs(30);
+
+/// The parts of a file that a node has, asks for, and misses.
+#[derive(Debug)]
+pub struct Fetching {
+    states: Vec<PartState>,
+    missing: usize,
+    /// The file was still the same when its last part had been read.
+    confirmed: bool,
+    /// No part before is absent.
+    next: usize,
+    wanted: VecDeque<u32>,
+    asked: usize,
+    heard: Duration,
+    progressed: Duration,
+    receiving: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartState {
+    Absent,
+    Asked,
+    Present,
+}
+
+/// What to do with a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything has arrived.
+    Complete,
+    /// Stay with it at least until then.
+    Wait(Duration),
+    /// Go to the next source.
+    Leave,
+}
+
+impl Fetching {
+    /// Nothing has arrived of `parts` parts.
+    pub fn new(parts: u32) -> Self {
+        Self {
+            states: vec![PartState::Absent; parts as usize],
+            missing: parts as usize,
+            confirmed: false,
+            next: 0,
+            wanted: VecDeque::new(),
+            asked: 0,
+            heard: Duration::ZERO,
+            progressed: Duration::ZERO,
+            receiving: None,
+        }
+    }
+
+    /// True for a part that has arrived.
+    pub fn has(&self, part: u32) -> bool {
+        self.states.get(part as usize) == Some(&PartState::Present)
+    }
+
+    /// True when every part has arrived.
+    pub fn has_all(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// The parts are of one version of the file.
+    pub fn confirm(&mut self) {
+        self.confirmed = true;
+    }
+
+    /// True when every part has arrived, and the parts are of one version.
+    pub fn is_complete(&self) -> bool {
+        self.missing == 0 && self.confirmed
+    }
+
+    /// The parts of the file.
+    pub fn parts(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// A process or a peer waits for `part`: it is the next that is asked for.
+    pub fn want(&mut self, part: u32) {
+        if self.states.get(part as usize) == Some(&PartState::Absent) && !self.wanted.contains(&part) {
+            self.wanted.push_back(part);
+        }
+    }
+
+    /// The next part to ask for; `None` while as many are on their way as may be, or all are.
+    pub fn ask(&mut self) -> Option<u32> {
+        if self.asked == WINDOW {
+            return None;
+        }
+        let absent = |states: &[PartState], part: usize| states[part] == PartState::Absent;
+        while let Some(part) = self.wanted.pop_front() {
+            if absent(&self.states, part as usize) {
+                return Some(self.note_ask(part as usize));
+            }
+        }
+        while self.next < self.states.len() && !absent(&self.states, self.next) {
+            self.next += 1;
+        }
+        (self.next < self.states.len()).then(|| self.note_ask(self.next))
+    }
+
+    fn note_ask(&mut self, part: usize) -> u32 {
+        self.states[part] = PartState::Asked;
+        self.asked += 1;
+        part as u32
+    }
+
+    /// The source said something.
+    pub fn heard(&mut self, now: Duration) {
+        self.heard = now;
+    }
+
+    /// The source began to send a part.
+    pub fn begun(&mut self, now: Duration) {
+        self.receiving = Some(now);
+    }
+
+    /// A part has arrived and is what it should be. False for a part that was not asked for: the source is at fault.
+    pub fn arrived(&mut self, part: u32, now: Duration) -> bool {
+        let Some(state) = self.states.get_mut(part as usize).filter(|state| **state == PartState::Asked)
+        else {
+            return false;
+        };
+        *state = PartState::Present;
+        self.asked -= 1;
+        self.missing -= 1;
+        (self.heard, self.progressed, self.receiving) = (now, now, None);
+        true
+    }
+
+    /// Another source begins now.
+    pub fn moved(&mut self, now: Duration) {
+        for state in self.states.iter_mut().filter(|state| **state == PartState::Asked) {
+            *state = PartState::Absent;
+        }
+        (self.next, self.asked) = (0, 0);
+        (self.heard, self.progressed, self.receiving) = (now, now, None);
+    }
+
+    /// Judges the source.
+    pub fn verdict(&self, now: Duration) -> Verdict {
+        let limits = [
+            Some(self.heard + SILENCE),
+            Some(self.progressed + STALL),
+            self.receiving.map(|begun| begun + PART_TIME),
+        ];
+        match limits.into_iter().flatten().min() {
+            _ if self.is_complete() => Verdict::Complete,
+            Some(limit) if now < limit => Verdict::Wait(limit),
+            _ => Verdict::Leave,
+        }
+    }
+}
+
+/// What a peer asked for and has not got.
+#[derive(Debug)]
+pub struct Serving<Ask>(VecDeque<Ask>);
+
+impl<Ask> Default for Serving<Ask> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<Ask> Serving<Ask> {
+    /// Notes that the peer asks. False for a peer that asks for more at once than any does.
+    pub fn ask(&mut self, ask: Ask) -> bool {
+        self.0.push_back(ask);
+        self.0.len() <= WINDOW
+    }
+
+    /// Takes the first of its asks that can be answered.
+    pub fn next(&mut self, can_answer: impl Fn(&Ask) -> bool) -> Option<Ask> {
+        let first = self.0.iter().position(can_answer)?;
+        self.0.remove(first)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::from_secs(100);
+
+    fn asks(fetching: &mut Fetching) -> Vec<u32> {
+        std::iter::from_fn(|| fetching.ask()).collect()
+    }
+
+    #[test]
+    fn parts_come_in_order_and_those_that_are_waited_for_first() {
+        let mut fetching = Fetching::new(12);
+        fetching.moved(START);
+        assert_eq!(asks(&mut fetching), (0..8).collect::<Vec<_>>());
+        fetching.want(3);
+        fetching.want(11);
+        fetching.want(99);
+        for part in [0, 1] {
+            assert!(fetching.arrived(part, START));
+        }
+        assert_eq!(asks(&mut fetching), [11, 8]);
+        assert!(!fetching.arrived(0, START) && !fetching.arrived(9, START) && !fetching.arrived(12, START));
+        fetching.moved(START);
+        assert_eq!(asks(&mut fetching), (2..10).collect::<Vec<_>>(), "what the last source owes");
+        (2..10).for_each(|part| assert!(fetching.arrived(part, START)));
+        assert_eq!(asks(&mut fetching), [10, 11]);
+        assert!(fetching.arrived(11, START) && !fetching.is_complete());
+        assert!(fetching.arrived(10, START) && fetching.has_all() && !fetching.is_complete());
+        fetching.confirm();
+        assert_eq!(fetching.verdict(START + STALL), Verdict::Complete);
+    }
+
+    #[test]
+    fn a_silent_a_slow_and_an_idle_source_are_left() {
+        let fresh = || {
+            let mut fetching = Fetching::new(2);
+            fetching.moved(START);
+            assert_eq!(asks(&mut fetching), [0, 1]);
+            fetching
+        };
+        let fetching = fresh();
+        assert_eq!(fetching.verdict(START), Verdict::Wait(START + SILENCE));
+        assert_eq!(fetching.verdict(START + SILENCE), Verdict::Leave);
+
+        let mut slow = fresh();
+        slow.begun(START + PULSE);
+        slow.heard(START + PART_TIME);
+        assert_eq!(slow.verdict(START + PART_TIME), Verdict::Wait(START + PULSE + PART_TIME));
+        assert_eq!(slow.verdict(START + PULSE + PART_TIME), Verdict::Leave);
+        assert!(slow.arrived(0, START + PART_TIME));
+        assert_eq!(slow.verdict(START + PULSE + PART_TIME), Verdict::Wait(START + PART_TIME + SILENCE));
+
+        let mut idle = fresh();
+        idle.heard(START + STALL);
+        assert_eq!(idle.verdict(START + STALL), Verdict::Leave);
+    }
+
+    #[test]
+    fn no_source_means_no_wait_for_ever() {
+        assert_eq!(Fetching::new(0).verdict(START), Verdict::Leave);
+        assert_eq!(Fetching::new(1).verdict(START), Verdict::Leave);
+    }
+
+    #[test]
+    fn a_peer_gets_what_there_is_and_may_not_ask_for_more_than_it_takes() {
+        let mut serving = Serving::default();
+        assert!((0..8).all(|part| serving.ask(part)));
+        assert_eq!(serving.next(|part| *part > 4), Some(5));
+        assert_eq!(serving.next(|part| *part > 100), None);
+        assert!(serving.ask(8) && !serving.ask(9));
+    }
+}

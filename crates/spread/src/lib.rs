@@ -1,0 +1,38 @@
+//! A file from one node to all: in parts, from peer to peer, so that the file system serves it once.
+//!
+//! ```text
+//! fetching   the order of parts, and when a source is left. Pure
+//! places     the tree of nodes. Pure
+//! parts      digests and seals: what makes a part believed
+//! message    what nodes say to each other
+//! state      what a node has, and who waits for it
+//! join       the way to the first node, and to a place in the tree
+//! fetch      from a peer, from the file system
+//! serve      to peers
+//! node       the whole life of a node
+//! ```
+//!
+//! The first node reads the file system. Every other one joins by it and fetches from its parent; its parent's parent, and the file
+//! system in the end, take the place of a peer that is dead, slow or wrong. Both ends of a connection prove that they have the job's
+//! key before either says more. What carries the key, and where the first node is, is the caller's.
+#![forbid(unsafe_code)]
+
+mod error;
+mod fetch;
+mod fetching;
+mod join;
+mod message;
+mod node;
+mod parts;
+mod places;
+mod serve;
+mod state;
+
+pub use error::SpreadError;
+pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, Verdict, WINDOW};
+pub use join::{Contact, JOIN, Redeem};
+pub use message::SpreadTally;
+pub use node::{SpreadNode, SpreadRole};
+pub use parts::{FileFacts, PART};
+pub use places::{Place, Places, fan_out};
+pub use serve::Credential;

@@ -1,0 +1,196 @@
+//! The life of a node: it joins, fetches, serves, and leaves when it is of no more use.
+
+use crate::error::SpreadError;
+use crate::fetch::Fetcher;
+use crate::join::{Contact, Redeem, join};
+use crate::message::SpreadTally;
+use crate::parts::FileFacts;
+use crate::places::{Place, Places, fan_out};
+use crate::serve::{Credential, Server};
+use crate::state::Shared;
+use quell_talk::{MeetingKey, Stop};
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// A node that has the file stays no longer than this after it was last of use, for peers that may come.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// The same of a first node that does not know how many will come.
+const SHORT_LINGER: Duration = Duration::from_secs(3);
+
+/// From one look at the peers that are left to the next.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The part of a node in the job.
+#[derive(Clone, Copy)]
+pub enum SpreadRole<'a> {
+    /// It reads the file system, and gives others their places.
+    First {
+        /// The job's key.
+        key: &'a MeetingKey,
+        /// For those who do not have the key.
+        credential: Option<Credential<'a>>,
+        /// Nodes of the job; 0 if that is not known.
+        nodes: u32,
+    },
+    /// It fetches from others.
+    Other {
+        /// The places at which the first node may be, as far as they are known by now.
+        find: &'a dyn Fn() -> Vec<Contact>,
+        /// For contacts without a key.
+        redeem: Redeem<'a>,
+    },
+}
+
+impl std::fmt::Debug for SpreadRole<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::First { .. } => "First",
+            Self::Other { .. } => "Other",
+        })
+    }
+}
+
+/// A node of a job.
+pub struct SpreadNode<'a> {
+    /// The file, on a file system that all nodes see.
+    pub path: &'a Path,
+    /// The copy on this node, empty.
+    pub copy: &'a File,
+    /// A file on this node that may have some of the parts, such as a copy of an earlier version.
+    pub old: Option<&'a File>,
+    /// Peers come here.
+    pub listener: &'a TcpListener,
+    /// The address that peers are told; without one, that at which they see this node.
+    pub interface: Option<IpAddr>,
+    /// Its part.
+    pub role: SpreadRole<'a>,
+    /// Says yes when the caller wants to stop.
+    pub stop: Stop<'a>,
+}
+
+impl std::fmt::Debug for SpreadNode<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SpreadNode")
+            .field("path", &self.path)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SpreadNode<'_> {
+    /// Fills the copy, calls `complete` as soon as that is done, and stays for as long as peers need this node. Returns what this
+    /// node and those below it did.
+    ///
+    /// # Errors
+    /// One of each variant of [`SpreadError`]; what `complete` gave is a failure to write.
+    pub fn spread(
+        &self,
+        complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
+    ) -> Result<SpreadTally, SpreadError> {
+        match self.role {
+            SpreadRole::First { key, credential, nodes } => {
+                // The fan-out is that of a file of usual size: it decides little, and the file is not open yet.
+                let parts = std::fs::metadata(self.path).map_err(SpreadError::Read)?.len() >> 20;
+                let fan_out =
+                    fan_out(if nodes == 0 { NODES_GUESSED } else { nodes }, parts.clamp(1, 1 << 22) as u32);
+                let places = Places::new(nodes, fan_out);
+                let children = places.children();
+                let shared = Shared::new(self.copy, Some(places));
+                self.live(&shared, (key, credential), &[], (children, nodes), complete)
+            }
+            SpreadRole::Other { find, redeem } => {
+                let port = self.listener.local_addr().map_or(0, |address| address.port());
+                let joined = join(find, redeem, (port, self.interface), self.stop);
+                let shared = Shared::new(self.copy, None);
+                match joined {
+                    Some((key, Place { ancestors, children, .. })) => {
+                        self.live(&shared, (&key, None), &ancestors, (children, 0), complete)
+                    }
+                    None if (self.stop)() => Err(SpreadError::Interrupted),
+                    None => {
+                        let key = MeetingKey::of(&[b"of a node that is alone"]);
+                        self.fetch(&fetcher(&shared, &key, self), &[], complete)?;
+                        Ok(shared.lock().tally)
+                    }
+                }
+            }
+        }
+    }
+
+    fn live(
+        &self,
+        shared: &Shared<'_>,
+        (key, credential): (&MeetingKey, Option<Credential<'_>>),
+        ancestors: &[SocketAddr],
+        (children, nodes): (u32, u32),
+        complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
+    ) -> Result<SpreadTally, SpreadError> {
+        let nonblocking = self.listener.set_nonblocking(true);
+        nonblocking.map_err(SpreadError::Read)?;
+        let server = Server::new(shared, (self.listener, self.interface), (key, credential), self.stop);
+        let server = &server;
+        std::thread::scope(|scope| {
+            scope.spawn(move || server.serve(scope));
+            let fetcher = fetcher(shared, key, self);
+            let fetched = self.fetch(&fetcher, ancestors, complete);
+            if let Ok(upstream) = fetched {
+                self.linger(shared, children, nodes);
+                fetcher.report(upstream, ancestors);
+                shared.end();
+                return Ok(shared.lock().tally);
+            }
+            shared.end();
+            fetched.map(|_| SpreadTally::default())
+        })
+    }
+
+    /// Fetches from one source after the other, and completes the copy. Returns the connection to the last peer.
+    fn fetch(
+        &self,
+        fetcher: &Fetcher<'_>,
+        ancestors: &[SocketAddr],
+        complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
+    ) -> Result<Option<TcpStream>, SpreadError> {
+        let mut upstream = None;
+        for ancestor in ancestors {
+            upstream = fetcher.fetch_from_peer(*ancestor)?;
+            if upstream.is_some() {
+                break;
+            }
+        }
+        if upstream.is_none() {
+            fetcher.fetch_from_file(self.path)?;
+        }
+        let facts = fetcher.shared.with(|known| known.facts).ok_or(SpreadError::Changed)?;
+        complete(&facts).map_err(SpreadError::Write)?;
+        Ok(upstream)
+    }
+
+    /// Stays until all peers that may come have come and gone, or none has had any use of this node for a while.
+    fn linger(&self, shared: &Shared<'_>, children: u32, nodes: u32) {
+        let mut state = shared.lock();
+        state.useful = shared.now();
+        loop {
+            let joined = state.places.as_ref().map_or(0, Places::nodes);
+            let open_ended = state.places.is_some() && nodes == 0;
+            let all_came = state.came >= children && joined >= nodes && !open_ended;
+            let idle = shared.now().saturating_sub(state.useful);
+            let longest = if open_ended && state.children.is_empty() { SHORT_LINGER } else { LINGER };
+            if (all_came && state.children.is_empty()) || idle >= longest || (self.stop)() {
+                return;
+            }
+            (state, _) = shared.wait(state, LOOK);
+        }
+    }
+}
+
+fn fetcher<'a>(shared: &'a Shared<'a>, key: &'a MeetingKey, node: &SpreadNode<'a>) -> Fetcher<'a> {
+    Fetcher { shared, key, old: node.old, stop: node.stop }
+}
+
+/// Nodes of a job that does not tell: a tree that suits a few as well as thousands.
+const NODES_GUESSED: u32 = 256;

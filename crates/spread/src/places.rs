@@ -1,0 +1,132 @@
+//! The places of nodes in the tree. Pure.
+//!
+//! Nodes are numbered as they come, the first being the one that reads the file system. Node `n` of a tree with fan-out `k` fetches
+//! from node `(n - 1) / k`; where that fails from its parent in turn, and so on up to the first. So sources never go in circles, and
+//! the nodes below a dead one load its parent alone.
+
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Most nodes of a tree.
+pub(crate) const NODES_MAX: u32 = 1 << 20;
+
+/// Ancestors that a node is told, besides the first node.
+const ANCESTORS: usize = 7;
+
+/// The fan-out by which all nodes have the file soonest: a node sends each part to each of its children, one after the other.
+/// 1 is a chain.
+///
+/// **Source** The time of the last node in parts: `k * parts` until the first node has sent all, and `k` for each level below. Links
+/// are alike, and carry what a node sends and what it receives at the same time.
+pub fn fan_out(nodes: u32, parts: u32) -> u32 {
+    let time = |fan_out: u32| {
+        let levels = u64::from(depth(nodes.max(1), fan_out));
+        u64::from(fan_out) * (u64::from(parts) + levels)
+    };
+    (1..=4).min_by_key(|fan_out| time(*fan_out)).unwrap_or(2)
+}
+
+/// Levels below the first node.
+fn depth(nodes: u32, fan_out: u32) -> u32 {
+    if fan_out == 1 {
+        return nodes - 1;
+    }
+    let (mut depth, mut level, mut all) = (0, 1, 1_u64);
+    while all < u64::from(nodes) {
+        level *= u64::from(fan_out);
+        all += level;
+        depth += 1;
+    }
+    depth
+}
+
+/// The place of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its number.
+    pub number: u32,
+    /// Peers to fetch from, the nearest first. Shape: not empty.
+    pub ancestors: Vec<SocketAddr>,
+    /// Nodes that will fetch from it, as far as the number of nodes is known.
+    pub children: u32,
+}
+
+/// The tree as the first node knows it.
+#[derive(Debug)]
+pub struct Places {
+    addresses: Vec<Option<SocketAddr>>,
+    fan_out: u32,
+    /// Nodes that are expected, with the first; 0 if that is not known.
+    expected: u32,
+}
+
+impl Places {
+    /// A tree of the first node alone.
+    pub fn new(expected: u32, fan_out: u32) -> Self {
+        Self { addresses: vec![None], fan_out: fan_out.max(1), expected }
+    }
+
+    /// The children of the first node.
+    pub fn children(&self) -> u32 {
+        self.children_of(0)
+    }
+
+    /// Nodes that have come, with the first.
+    pub fn nodes(&self) -> u32 {
+        self.addresses.len() as u32
+    }
+
+    /// A node that listens at `address` comes, and reached the first at `first`. `None` when there are too many.
+    pub fn join(&mut self, address: SocketAddr, first: SocketAddr) -> Option<Place> {
+        let number = self.nodes();
+        if number >= NODES_MAX {
+            return None;
+        }
+        self.addresses.push(Some(address));
+        let parent = |number: u32| (number > 0).then(|| (number - 1) / self.fan_out);
+        let above = std::iter::successors(parent(number), |number| parent(*number));
+        let near = above.take(ANCESTORS).filter_map(|above| self.addresses[above as usize]);
+        let ancestors = near.chain([first]).collect();
+        Some(Place { number, ancestors, children: self.children_of(number) })
+    }
+
+    fn children_of(&self, number: u32) -> u32 {
+        let first = u64::from(number) * u64::from(self.fan_out) + 1;
+        u64::from(self.expected).saturating_sub(first).min(self.fan_out.into()) as u32
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    fn at(port: u16) -> SocketAddr {
+        ([10, 0, 0, 1], port).into()
+    }
+
+    #[test]
+    fn few_nodes_are_a_chain_and_many_a_tree() {
+        let cases =
+            [((1, 64), 1), ((16, 64), 1), ((64, 64), 1), ((128, 64), 2), ((4096, 64), 2), ((4096, 1), 2)];
+        for ((nodes, parts), expected) in cases {
+            assert_eq!(fan_out(nodes, parts), expected, "{nodes} {parts}");
+        }
+        assert_eq!((depth(1, 2), depth(3, 2), depth(4, 2), depth(7, 2), depth(8, 2)), (0, 1, 2, 2, 3));
+    }
+
+    #[test]
+    fn every_node_has_the_ancestors_up_to_the_first() {
+        let mut places = Places::new(6, 2);
+        assert_eq!(places.children(), 2);
+        let joined: Vec<Place> = (1..6).map(|port| places.join(at(port), at(0)).unwrap()).collect();
+        let ancestors: Vec<Vec<u16>> =
+            joined.iter().map(|place| place.ancestors.iter().map(SocketAddr::port).collect()).collect();
+        assert_eq!(ancestors, [vec![0], vec![0], vec![1, 0], vec![1, 0], vec![2, 0]]);
+        assert_eq!(joined.iter().map(|place| place.children).collect::<Vec<_>>(), [2, 1, 0, 0, 0]);
+        let mut chain = Places::new(0, 1);
+        let last = (1..=20).map(|port| chain.join(at(port), at(0)).unwrap()).last().unwrap();
+        let ports: Vec<u16> = last.ancestors.iter().map(SocketAddr::port).collect();
+        assert_eq!((ports, last.children), (vec![19, 18, 17, 16, 15, 14, 13, 0], 0));
+    }
+}

@@ -1,0 +1,256 @@
+//! To peers: places in the tree, and the parts that they ask for.
+
+use crate::fetching::{PULSE, Serving};
+use crate::join::{PROOF, first_byte, prepare};
+use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, Reply, Request, WHOLE};
+use crate::parts::Digest;
+use crate::state::{Child, Shared, State};
+use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
+use std::io::{ErrorKind, Result, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::Scope;
+
+/// Most connections at once. A peer that is sent away comes again, or goes to another.
+const CONNECTIONS_MAX: usize = 1024;
+
+/// Most children: those of the tree, and those whose parents have died.
+const CHILDREN_MAX: usize = 64;
+
+/// Makes what others redeem for the job's key. Processes of other users cannot redeem it.
+pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
+
+/// Stack of a thread that serves one peer.
+const STACK: usize = 256 << 10;
+
+/// A node as its peers see it.
+pub(crate) struct Server<'a> {
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) listener: &'a TcpListener,
+    pub(crate) interface: Option<IpAddr>,
+    pub(crate) key: &'a MeetingKey,
+    pub(crate) credential: Option<Credential<'a>>,
+    pub(crate) stop: Stop<'a>,
+    connections: AtomicUsize,
+    next: AtomicU64,
+}
+
+impl<'a> Server<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        (listener, interface): (&'a TcpListener, Option<IpAddr>),
+        (key, credential): (&'a MeetingKey, Option<Credential<'a>>),
+        stop: Stop<'a>,
+    ) -> Self {
+        let (connections, next) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { shared, listener, interface, key, credential, stop, connections, next }
+    }
+
+    /// Serves until the node ends.
+    pub(crate) fn serve<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+        while !self.shared.lock().ends {
+            let Ok(stream) = self.next_connection() else { continue };
+            if self.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let attend = move || {
+                // A peer that fails goes elsewhere.
+                _ = self.attend(stream, scope);
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+                self.shared.tell();
+            };
+            if std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, attend).is_err() {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn next_connection(&self) -> Result<TcpStream> {
+        let ends = || (self.stop)() || self.shared.lock().ends;
+        Patience::endless(&ends).wait_for(self.listener)?;
+        let (stream, _) = self.listener.accept()?;
+        stream.set_nonblocking(false)?;
+        prepare(&stream)?;
+        Ok(stream)
+    }
+
+    fn attend<'s>(&'s self, mut stream: TcpStream, scope: &'s Scope<'s, '_>) -> Result<()> {
+        let ends = || (self.stop)() || self.shared.lock().ends;
+        let patience = Patience::lasting(PROOF, &ends);
+        match first_byte(&mut patience.listen(&mut stream))? {
+            HAS_KEY => {}
+            ASKS_CREDENTIAL => {
+                let credential = self.credential.and_then(|credential| credential()).unwrap_or_default();
+                send(&mut stream, &credential)?;
+            }
+            _ => return Ok(()),
+        }
+        if !self.key.admits(&mut patience.listen(&mut stream))? {
+            return Ok(());
+        }
+        match receive_within(&mut patience.listen(&mut stream), MESSAGE_MAX)? {
+            Request::Join { port, address } => self.place(&mut stream, port, address),
+            Request::Fetch => self.serve_child(stream, scope),
+            Request::Done(tally) => {
+                self.shared.lock().tally.add(&tally);
+                Ok(())
+            }
+            Request::Ask(_) => Ok(()),
+        }
+    }
+
+    /// Gives a node its place.
+    fn place(&self, stream: &mut TcpStream, port: u16, address: Option<IpAddr>) -> Result<()> {
+        let theirs = SocketAddr::new(address.unwrap_or(stream.peer_addr()?.ip()), port);
+        let mut ours = stream.local_addr()?;
+        ours.set_ip(self.interface.unwrap_or(ours.ip()));
+        let place = {
+            let mut state = self.shared.lock();
+            state.useful = self.shared.now();
+            state.places.as_mut().and_then(|places| places.join(theirs, ours))
+        };
+        send(stream, &Reply::Placed(place))
+    }
+
+    /// Sends a peer what it asks for, until it has gone or the node ends.
+    fn serve_child<'s>(&'s self, mut stream: TcpStream, scope: &'s Scope<'s, '_>) -> Result<()> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut asks = stream.try_clone()?;
+        {
+            let mut state = self.shared.lock();
+            if state.ends || state.children.len() >= CHILDREN_MAX {
+                return Ok(());
+            }
+            state.came += 1;
+            state.children.insert(number, Child { stream: stream.try_clone()?, serving: Serving::default() });
+        }
+        let listen = move || {
+            // Its end is that of the peer, however it comes.
+            _ = self.listen(number, &mut asks);
+            self.shared.lock().children.remove(&number);
+            _ = asks.shutdown(std::net::Shutdown::Both);
+            self.shared.tell();
+        };
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, listen) {
+            Ok(_) => {
+                let sent = self.send_parts(number, &mut stream);
+                _ = stream.shutdown(std::net::Shutdown::Both);
+                sent
+            }
+            Err(error) => {
+                self.shared.lock().children.remove(&number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the asks of a child.
+    fn listen(&self, number: u64, stream: &mut TcpStream) -> Result<()> {
+        loop {
+            let request = receive_within(stream, MESSAGE_MAX)?;
+            let mut state = self.shared.lock();
+            match request {
+                Request::Ask(ask) => {
+                    if let Some(known) = &mut state.known {
+                        known.fetching.want(ask.part);
+                    }
+                    let child = state.children.get_mut(&number).ok_or(ErrorKind::NotConnected)?;
+                    if !child.serving.ask(ask) {
+                        return Err(ErrorKind::InvalidData.into());
+                    }
+                }
+                Request::Done(tally) => state.tally.add(&tally),
+                Request::Join { .. } | Request::Fetch => return Err(ErrorKind::InvalidData.into()),
+            }
+            drop(state);
+            self.shared.tell();
+        }
+    }
+
+    fn send_parts(&self, number: u64, stream: &mut TcpStream) -> Result<()> {
+        let mut told = Told::default();
+        let mut bytes = Vec::new();
+        loop {
+            match self.next_news(number, &mut told) {
+                None => return Ok(()),
+                Some(News::Reply(reply)) => {
+                    send(stream, &reply)?;
+                    continue;
+                }
+                Some(News::Answer { ask, is_same: true, seal, .. }) => {
+                    send(stream, &Reply::Same { part: ask.part, seal })?;
+                }
+                Some(News::Answer { ask, seal, span: (start, length), .. }) => {
+                    bytes.resize(length, 0);
+                    self.shared.copy.read_exact_at(&mut bytes, start)?;
+                    send(stream, &Reply::Part { part: ask.part, seal })?;
+                    stream.write_all(&bytes)?;
+                }
+            }
+            self.shared.lock().useful = self.shared.now();
+        }
+    }
+
+    /// Waits for something to say to a child; `None` when it has gone or the node ends.
+    fn next_news(&self, number: u64, told: &mut Told) -> Option<News> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.ends || (self.stop)() {
+                return None;
+            }
+            if let Some(news) = news(&mut state, number, told)? {
+                return Some(news);
+            }
+            let late;
+            (state, late) = self.shared.wait(state, PULSE);
+            if late {
+                // A child that has everything waits for nothing.
+                match told.whole {
+                    true => continue,
+                    false => return Some(News::Reply(Reply::Alive)),
+                }
+            }
+        }
+    }
+}
+
+/// What a child was told.
+#[derive(Debug, Default)]
+struct Told {
+    facts: bool,
+    whole: bool,
+}
+
+/// Something to say to a child.
+#[derive(Debug)]
+enum News {
+    Reply(Reply),
+    Answer { ask: Ask, is_same: bool, seal: Digest, span: (u64, usize) },
+}
+
+/// `None` when the child has gone; nothing within when there is no news.
+fn news(state: &mut State, number: u64, told: &mut Told) -> Option<Option<News>> {
+    let State { children, known, .. } = state;
+    let child = children.get_mut(&number)?;
+    let Some(known) = known else { return Some(None) };
+    if !told.facts {
+        told.facts = true;
+        return Some(Some(News::Reply(Reply::About(known.facts, known.key.seal_of_facts()))));
+    }
+    let can_answer = |ask: &Ask| match ask.part {
+        WHOLE => known.fetching.is_complete(),
+        part => known.fetching.has(part),
+    };
+    let Some(ask) = child.serving.next(can_answer) else { return Some(None) };
+    Some(Some(if ask.part == WHOLE {
+        told.whole = true;
+        News::Reply(Reply::Whole(known.key.seal_of_all(&known.digests)))
+    } else {
+        let digest = known.digests[ask.part as usize];
+        let seal = known.key.seal(ask.part, &digest);
+        let (is_same, span) = (ask.have == Some(digest), known.facts.span(ask.part));
+        News::Answer { ask, is_same, seal, span }
+    }))
+}

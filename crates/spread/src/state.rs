@@ -1,0 +1,152 @@
+//! What a node has of the file, and who waits for it.
+
+use crate::fetching::{Fetching, Serving};
+use crate::message::{Ask, SpreadTally};
+use crate::parts::{Digest, FileFacts, FileKey};
+use crate::places::Places;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the threads of a node share.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    state: Mutex<State>,
+    /// A part has arrived, a peer has asked or gone, or the node ends.
+    changed: Condvar,
+    /// The copy that is filled.
+    pub(crate) copy: &'a File,
+    began: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The file, once it is known.
+    pub(crate) known: Option<Known>,
+    pub(crate) children: BTreeMap<u64, Child>,
+    /// Children that have come, and may have gone.
+    pub(crate) came: u32,
+    /// The first node's.
+    pub(crate) places: Option<Places>,
+    pub(crate) tally: SpreadTally,
+    /// The last time at which this node was of use to others.
+    pub(crate) useful: Duration,
+    pub(crate) ends: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) facts: FileFacts,
+    pub(crate) key: FileKey,
+    pub(crate) fetching: Fetching,
+    /// Of the parts that have arrived.
+    pub(crate) digests: Vec<Digest>,
+}
+
+impl Known {
+    /// All parts have arrived and are of one version, if `seal` says so.
+    pub(crate) fn confirm(&mut self, seal: &Digest) -> bool {
+        let whole = self.fetching.has_all() && self.key.seal_of_all(&self.digests) == *seal;
+        if whole {
+            self.fetching.confirm();
+        }
+        whole
+    }
+}
+
+/// A peer that fetches from this node.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub(crate) stream: TcpStream,
+    pub(crate) serving: Serving<Ask>,
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(copy: &'a File, places: Option<Places>) -> Self {
+        let state = State {
+            known: None,
+            children: BTreeMap::new(),
+            came: 0,
+            places,
+            tally: SpreadTally { nodes: 1, ..SpreadTally::default() },
+            useful: Duration::ZERO,
+            ends: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), copy, began: Instant::now() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, and no longer than `longest`.
+    pub(crate) fn wait<'g>(
+        &self,
+        state: MutexGuard<'g, State>,
+        longest: Duration,
+    ) -> (MutexGuard<'g, State>, bool) {
+        let (state, late) = self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner);
+        (state, late.timed_out())
+    }
+
+    pub(crate) fn tell(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Since the node began.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// What is known, changed by `change`; `None` before anything is known.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Known) -> T) -> Option<T> {
+        self.lock().known.as_mut().map(change)
+    }
+
+    /// Learns what the file is. False if it is another one than is known already.
+    pub(crate) fn learn(&self, facts: FileFacts, key: FileKey) -> bool {
+        let mut state = self.lock();
+        match &state.known {
+            Some(known) => known.facts == facts,
+            None => {
+                let mut fetching = Fetching::new(facts.parts());
+                fetching.moved(self.now());
+                let digests = vec![[0; 32]; facts.parts() as usize];
+                state.known = Some(Known { facts, key, fetching, digests });
+                drop(state);
+                self.tell();
+                true
+            }
+        }
+    }
+
+    /// Keeps a part that is right.
+    pub(crate) fn keep(&self, part: u32, digest: Digest, bytes: &[u8], start: u64) -> std::io::Result<bool> {
+        self.copy.write_all_at(bytes, start)?;
+        let now = self.now();
+        let kept = self.with(|known| {
+            let asked = known.fetching.arrived(part, now);
+            if asked {
+                known.digests[part as usize] = digest;
+            }
+            asked
+        });
+        self.tell();
+        Ok(kept == Some(true))
+    }
+
+    /// The node ends: no thread waits any longer.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ends = true;
+        for child in state.children.values() {
+            // It may have gone.
+            _ = child.stream.shutdown(std::net::Shutdown::Both);
+        }
+        drop(state);
+        self.tell();
+    }
+}

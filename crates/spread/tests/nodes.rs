@@ -1,0 +1,333 @@
+//! Real nodes on this machine: threads that talk over TCP. Whatever their peers do, each ends with the right file.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use quell_spread::{Contact, FileFacts, PART, SpreadError, SpreadNode, SpreadRole, SpreadTally};
+use quell_talk::MeetingKey;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const PARTS: usize = 6;
+
+/// A file of some parts, the last one short; `seed` makes it another.
+fn content(seed: u64) -> Vec<u8> {
+    (0..(PARTS - 1) * PART + 4321).map(|at| (at as u64 / 97 * (seed + 3)) as u8).collect()
+}
+
+fn key() -> MeetingKey {
+    MeetingKey::of(&[b"of the job"])
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
+}
+
+/// The file, the directory, and what to read of it.
+struct Job {
+    directory: tempfile::TempDir,
+    content: Vec<u8>,
+}
+
+/// What a node ended with.
+type Ended = Result<SpreadTally, SpreadError>;
+
+impl Job {
+    fn new(seed: u64) -> Self {
+        let job = Self { directory: tempfile::tempdir().unwrap(), content: content(seed) };
+        std::fs::write(job.path(), &job.content).unwrap();
+        job
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("image")
+    }
+
+    /// A node with this listener; what it got is what it should be if it ends well.
+    fn node(
+        &self,
+        path: &Path,
+        listener: &TcpListener,
+        role: SpreadRole<'_>,
+        old: Option<&File>,
+        stop: &AtomicBool,
+    ) -> Ended {
+        let copy = tempfile::tempfile().unwrap();
+        let stop = || stop.load(Ordering::Relaxed);
+        let node = SpreadNode { path, copy: &copy, old, listener, interface: None, role, stop: &stop };
+        let mut completed = 0;
+        let ended = node.spread(&mut |facts: &FileFacts| {
+            completed += 1;
+            assert_eq!(facts.length, self.content.len() as u64);
+            Ok(())
+        });
+        if ended.is_ok() {
+            let mut got = Vec::new();
+            let mut copy = &copy;
+            std::io::Seek::rewind(&mut copy).unwrap();
+            copy.read_to_end(&mut got).unwrap();
+            assert!(got == self.content, "another file");
+            assert_eq!(completed, 1);
+        }
+        ended
+    }
+
+    fn first(&self, listener: &TcpListener, nodes: u32, stop: &AtomicBool) -> Ended {
+        let role = SpreadRole::First { key: &key(), credential: None, nodes };
+        self.node(&self.path(), listener, role, None, stop)
+    }
+
+    fn other(&self, first: SocketAddr, key: &MeetingKey, stop: &AtomicBool) -> Ended {
+        let find = || vec![Contact { address: first, key: Some(key.clone()) }];
+        self.node(&self.path(), &listener(), SpreadRole::Other { find: &find, redeem: &|_| None }, None, stop)
+    }
+}
+
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn one_node_reads_and_all_have_it() {
+    let job = Job::new(1);
+    let first = listener();
+    let at = first.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 1..8 {
+            scope.spawn(|| {
+                let tally = job.other(at, &key(), &GOES_ON).unwrap();
+                assert_eq!(tally.file, 0);
+            });
+        }
+        let tally = job.first(&first, 8, &GOES_ON).unwrap();
+        let bytes = job.content.len() as u64;
+        assert_eq!((tally.nodes, tally.file, tally.peers, tally.left), (8, bytes, 7 * bytes, 0));
+    });
+}
+
+#[test]
+fn what_the_node_has_is_not_sent_again() {
+    let job = Job::new(2);
+    let mut old = job.content.clone();
+    old[PART + 5] ^= 1;
+    old.truncate(3 * PART + 7);
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&old).unwrap();
+    let first = listener();
+    let at = first.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, 2, &GOES_ON).unwrap());
+        let find = || vec![Contact { address: at, key: Some(key()) }];
+        let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+        let tally = job.node(&job.path(), &listener(), role, Some(&file), &GOES_ON).unwrap();
+        assert_eq!((tally.here, tally.peers), (2 * PART as u64, job.content.len() as u64 - 2 * PART as u64));
+    });
+}
+
+#[test]
+fn without_a_first_node_the_file_system_serves() {
+    let job = Job::new(3);
+    let at = listener().local_addr().unwrap();
+    let tally = job.other(at, &key(), &GOES_ON).unwrap();
+    assert_eq!((tally.file, tally.peers), (job.content.len() as u64, 0));
+}
+
+#[test]
+fn a_process_without_the_key_gets_nothing_and_gives_nothing() {
+    let job = Job::new(4);
+    let first = listener();
+    let at = first.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| job.first(&first, 2, &GOES_ON));
+        let stranger = job.other(at, &MeetingKey::of(&[b"of another job"]), &GOES_ON).unwrap();
+        assert_eq!((stranger.peers, stranger.file), (0, job.content.len() as u64));
+        for said in [&b"GET / HTTP/1.0\r\n\r\n"[..], b"K", b"C", &[b'K'; 4096], b""] {
+            let mut stream = TcpStream::connect(at).unwrap();
+            // It may be sent away before it has said all.
+            _ = stream.write_all(said);
+            _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut told = Vec::new();
+            _ = stream.take(1 << 20).read_to_end(&mut told);
+            assert!(told.len() < 256, "challenges alone: {}", told.len());
+        }
+        assert_eq!(job.other(at, &key(), &GOES_ON).unwrap().file, 0, "the job's own is served all the same");
+        assert_eq!(serving.join().unwrap().unwrap().nodes, 2);
+    });
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_no_file() {
+    let job = Job::new(5);
+    let changing = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(job.path()).unwrap();
+            for second in 0.. {
+                let time = std::time::UNIX_EPOCH + Duration::from_secs(second);
+                file.set_modified(time).unwrap();
+                if !changing.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let first = listener();
+        let at = first.local_addr().unwrap();
+        let job = &job;
+        let other = scope.spawn(move || {
+            let find = || vec![Contact { address: at, key: Some(key()) }];
+            let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+            job.node(&job.path(), &listener(), role, None, &GOES_ON)
+        });
+        assert!(matches!(job.first(&first, 2, &GOES_ON), Err(SpreadError::Changed)));
+        assert!(matches!(other.join().unwrap(), Err(SpreadError::Changed)));
+        changing.store(false, Ordering::Relaxed);
+    });
+}
+
+/// A wire between nodes that does harm: from the `after`-th byte on.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    /// A byte is another.
+    Poison,
+    /// The connection is cut.
+    Cut,
+    /// Nothing more goes through.
+    Partition,
+}
+
+/// Passes connections on to `to`, with harm in what comes back. Shape: ends when `ends`.
+fn wire<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    to: SocketAddr,
+    (harm, after): (Harm, u64),
+    ends: &'s AtomicBool,
+) -> SocketAddr {
+    let listening = listener();
+    let at = listening.local_addr().unwrap();
+    listening.set_nonblocking(true).unwrap();
+    scope.spawn(move || {
+        while !ends.load(Ordering::Relaxed) {
+            let Ok((near, _)) = listening.accept() else {
+                std::thread::sleep(Duration::from_millis(2));
+                continue;
+            };
+            near.set_nonblocking(false).unwrap();
+            let Ok(far) = TcpStream::connect(to) else { continue };
+            let ways = [
+                (near.try_clone().unwrap(), far.try_clone().unwrap(), None),
+                (far, near, Some((harm, after))),
+            ];
+            for (from, to, harm) in ways {
+                scope.spawn(move || pass(from, to, harm, ends));
+            }
+        }
+    });
+    at
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, harm: Option<(Harm, u64)>, ends: &AtomicBool) {
+    let mut bytes = vec![0; 64 << 10];
+    let mut passed = 0;
+    from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    while !ends.load(Ordering::Relaxed) {
+        let read = match from.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(_) => break,
+        };
+        let due = harm.filter(|(_, after)| passed + read as u64 > *after);
+        match due {
+            Some((Harm::Poison, after)) if passed <= after => bytes[(after - passed) as usize] ^= 0x20,
+            Some((Harm::Cut, _)) => break,
+            Some((Harm::Partition, _)) => continue,
+            _ => {}
+        }
+        passed += read as u64;
+        if to.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+    }
+    _ = to.shutdown(std::net::Shutdown::Both);
+    _ = from.shutdown(std::net::Shutdown::Both);
+}
+
+/// A generator for runs that can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+/// Nodes that come through harmful wires, and nodes that are killed. `QUELL_SPREAD_RUNS` and `QUELL_SPREAD_SEED` make more.
+#[test]
+fn whatever_peers_and_wires_do_every_node_ends_with_the_right_file() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let runs: u64 = number("QUELL_SPREAD_RUNS").unwrap_or(6);
+    let first_seed: u64 = number("QUELL_SPREAD_SEED").unwrap_or(1);
+    let next = AtomicU64::new(first_seed);
+    let bad = AtomicUsize::new(0);
+    let work = || {
+        let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        for seed in seeds.take_while(|seed| *seed < first_seed + runs) {
+            if std::panic::catch_unwind(|| random_run(seed)).is_err() {
+                bad.fetch_add(1, Ordering::Relaxed);
+                std::io::stderr().write_all(format!("seed {seed} failed\n").as_bytes()).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(work)));
+    assert_eq!(bad.into_inner(), 0);
+}
+
+fn random_run(seed: u64) {
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let job = Job::new(seed);
+    let first = listener();
+    let at = first.local_addr().unwrap();
+    let nodes = 2 + random.next(6) as u32;
+    let stops: Vec<AtomicBool> = (0..nodes).map(|_| AtomicBool::new(false)).collect();
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (job, ends) = (&job, &ends);
+        let others: Vec<_> = stops[1..]
+            .iter()
+            .map(|stop| {
+                let after = random.next(job.content.len() as u64 * 2);
+                let at = match random.next(5) {
+                    0 => wire(scope, at, (Harm::Poison, after), ends),
+                    1 => wire(scope, at, (Harm::Cut, after), ends),
+                    2 => wire(scope, at, (Harm::Partition, after), ends),
+                    _ => at,
+                };
+                let pause = Duration::from_millis(random.next(80));
+                scope.spawn(move || {
+                    std::thread::sleep(pause);
+                    job.other(at, &key(), stop)
+                })
+            })
+            .collect();
+        let serving = scope.spawn(|| job.first(&first, nodes, &stops[0]));
+        for _ in 0..random.next(3) {
+            std::thread::sleep(Duration::from_millis(random.next(60)));
+            stops[random.next(nodes.into()) as usize].store(true, Ordering::Relaxed);
+        }
+        for (other, stop) in others.into_iter().zip(&stops[1..]) {
+            match other.join().unwrap() {
+                Ok(_) => {}
+                Err(SpreadError::Interrupted) => assert!(stop.load(Ordering::Relaxed)),
+                Err(error) => panic!("seed {seed}: {error:?}"),
+            }
+        }
+        match serving.join().unwrap() {
+            Ok(tally) => assert!(tally.nodes <= nodes),
+            Err(error) => assert!(matches!(error, SpreadError::Interrupted), "{error:?}"),
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+}
