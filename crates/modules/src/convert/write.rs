@@ -44,9 +44,9 @@ pub fn write(
     carry_out(plan, destination, judge, Until::Named)
 }
 
-/// Does what [`write`] does, up to the judge, and removes the trees.
+/// Does what [`write()`] does, up to the judge, and removes the trees.
 ///
-/// **Errors**: those of [`write`].
+/// **Errors**: those of [`write()`].
 pub fn trial(
     plan: &ConversionPlan,
     destination: &Destination,

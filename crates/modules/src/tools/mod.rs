@@ -91,7 +91,7 @@ pub struct Environment {
     pub modulepaths: Vec<PathBuf>,
     /// Further variables, such as the site's `LMOD_RC`. Shape: name and value; the last of a repeated name counts.
     pub variables: Vec<(OsString, OsString)>,
-    /// Directories that the tool sees under another name: first the name, then the directory. Needs [`can_show_over`].
+    /// Directories that the tool sees under another name: first the name, then the directory. Needs `can_show_over`.
     pub over: Vec<(PathBuf, PathBuf)>,
 }
 
