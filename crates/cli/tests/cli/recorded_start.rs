@@ -102,15 +102,27 @@ fn privileged_a_process_left_behind_is_named_and_ctrl_c_ends_the_wait() {
 #[test]
 fn privileged_a_recording_inside_a_recording_names_the_outer_one() {
     let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
-    for options in [&[][..], &["--until-started"]] {
-        let words = [&["record", "-f", "-o", "outer.qtrace"], options, &["--"]].concat();
-        let words = [words, with_quell(&["record", "-o", "inner.qtrace", "--", "true"])].concat();
-        let outcome = test.quell(&words);
-        assert_eq!(outcome.status.code(), Some(125), "{outcome}");
-        let said = "quell: error: cannot trace the command: `quell record` (process ";
-        assert!(outcome.stderr.contains(said), "{outcome}");
-        assert!(outcome.stderr.contains("hint: record once, around everything"), "{outcome}");
-        assert!(!test.path("inner.qtrace").exists());
+    let words = [
+        &["record", "-o", "outer.qtrace", "--"][..],
+        &with_quell(&["record", "-o", "inner.qtrace", "--", "true"])[..],
+    ];
+    let outcome = test.quell(&words.concat());
+    assert_eq!(outcome.status.code(), Some(125), "{outcome}");
+    let said = "quell: error: cannot trace the command: `quell record` (process ";
+    assert!(outcome.stderr.contains(said), "{outcome}");
+    assert!(outcome.stderr.contains("hint: record once, around everything"), "{outcome}");
+    assert!(!test.path("inner.qtrace").exists());
+}
+
+/// A recorded start ends where the program traces itself, so the inner recording is whole.
+#[test]
+fn privileged_a_recording_inside_a_recorded_start_ends_the_outer_one() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    let inner = with_quell(&["record", "-o", "inner.qtrace", "--", "true"]);
+    let words = [&["record", "--until-started", "-o", "outer.qtrace", "--"][..], &inner[..]].concat();
+    test.quell(&words).succeeds();
+    for trace in ["outer.qtrace", "inner.qtrace"] {
+        test.quell(&["report", trace]).succeeds();
     }
 }
 
