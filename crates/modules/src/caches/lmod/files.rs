@@ -130,7 +130,7 @@ pub(super) fn followed(
 
 /// The modulepaths that a new cache covers besides those that it was made for: Lmod follows modulefiles that add some.
 ///
-/// **Errors**: [`ModulesError::NoCache`] for a text that is not plain data, so that nobody could tell what it covers.
+/// **Errors**: [`ModulesError::NoCache`] for a text that is not plain data, of which the coverage cannot be told.
 pub(super) fn added(aside: &Path, directory: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     let path = aside.join(CACHE);
     let text = place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?;
