@@ -103,7 +103,8 @@ class Crowd(unittest.TestCase):
 
 
 def node_command(node: int, script: str) -> "subprocess.Popen[str]":
-    words = [RIG, "exec", str(node), "--user", USER, "--", "sh", "-c", script]
+    # A home of the user's own: settings in another user's cannot be read, which quell says.
+    words = [RIG, "exec", str(node), "--user", USER, "--", "env", f"HOME={PLACE}/home", "sh", "-c", script]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
