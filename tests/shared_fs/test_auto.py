@@ -96,7 +96,7 @@ class Crowd(unittest.TestCase):
             nodes = [node_command(node, crowd) for node in (1, 2)]
             for node in nodes:
                 said, _ = node.communicate()
-                self.assertEqual(Counter(said.splitlines()), {"done": self.PROCESSES // 2})
+                self.assertEqual(Counter(said.splitlines()), {"done": self.PROCESSES // 2}, said[:2000])
             made = f"until readlink {cache}/*/current; do sleep 0.2; {QUELL} cache make --cache {cache}; done"
             node_command(1, made).communicate()
         listed = json.loads(node_command(1, f"{QUELL} cache ls --json --cache {cache}").communicate()[0])

@@ -20,7 +20,7 @@ use quell_base::files::{Durability, OutputMode, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::unique;
-use crate::{CacheError, CacheKey, EntryLock, Phase};
+use crate::{CacheError, CacheKey, EntryLock};
 
 /// An entry of a cache, which may not be there.
 #[derive(Debug, Clone)]
@@ -79,6 +79,9 @@ const ATTEMPTS: &str = "attempts";
 const LESSONS: &str = "lessons-";
 /// A link that waits to become `current`, or was it.
 const ASIDE: &str = "aside-";
+
+/// A file that a process makes becomes something else, or goes, in less.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 /// Begins the target of `current` where the entry is settled.
 const UNTOLD: &str = "settled: ";
@@ -294,8 +297,8 @@ impl CacheEntry {
     ///
     /// # Errors
     /// [`CacheError::Io`].
-    pub fn lock(&self, phase: Phase, job: &str) -> Result<Option<EntryLock>, CacheError> {
-        EntryLock::take(&self.path, phase, job)
+    pub fn lock(&self, job: &str) -> Result<Option<EntryLock>, CacheError> {
+        EntryLock::take(&self.path, job)
     }
 
     /// Tells whether another process makes something of the entry.
@@ -363,7 +366,7 @@ impl CacheEntry {
         for name in self.names_with(ASIDE).into_iter().chain(self.names_with(crate::lock::ASIDE)) {
             let path = self.file(&name);
             let old = path.symlink_metadata().and_then(|found| found.modified());
-            if old.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Phase::Pack.limit())) {
+            if old.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > LEFTOVER_AGE)) {
                 _ = fs::remove_file(path);
             }
         }

@@ -1,6 +1,6 @@
 //! Failures of the cache. None of them concerns the user's program, which then runs plain.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -29,6 +29,12 @@ pub enum CacheError {
         /// The path.
         path: PathBuf,
     },
+    /// Another node has just made or removed it, and this node's client of the file system still remembers otherwise.
+    #[error("another node has just made or removed `{}`", .path.display())]
+    Unseen {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file system refused an operation: it is full, read-only or gone, or a quota is used up.
     #[error("cannot {action} `{}`", .path.display())]
     Io {
@@ -46,5 +52,17 @@ impl CacheError {
     pub(crate) fn of<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source: source.into() }
+    }
+
+    /// The same for a `path` in a directory that this process has found or made.
+    pub(crate) fn within<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            let source = source.into();
+            match source.kind() {
+                ErrorKind::NotFound | ErrorKind::StaleNetworkFileHandle => Self::Unseen { path },
+                _ => Self::Io { action, path, source },
+            }
+        }
     }
 }

@@ -33,6 +33,6 @@ mod prune;
 pub use entry::{About, CacheEntry, EntryState, SettledReason};
 pub use error::CacheError;
 pub use key::{CacheKey, KeyParts, Subject};
-pub use lock::{EntryLock, Phase};
+pub use lock::EntryLock;
 pub use place::{CacheDirectory, CacheOwner};
 pub use prune::{EntrySummary, PruneLimit, Pruned};

@@ -1,8 +1,9 @@
 //! The lock of an entry: one process of all nodes records, or packs.
 //!
 //! It is a file that link(2) gives its name, which is atomic on NFS and Lustre; flock(2) is not there on many of them. The file
-//! names its holder. A holder on this node is dead when its process is gone. A holder elsewhere is dead when its file is older
-//! than its work may take, by the file server's clock: the age is the difference to a file that was made just now.
+//! names its holder. A holder on this node is dead when its process is gone. A living holder writes the time of its lock every
+//! [`BEAT`], so a holder elsewhere is dead when its lock is older than [`SILENCE`] by the file server's clock: the age is the
+//! difference to a file that was made just now.
 //!
 //! A lock that is broken too early does no harm. Two processes then do the same work, and the later result counts.
 
@@ -10,38 +11,27 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::CacheError;
 use crate::identity::{Life, ProcessIdentity};
 
-/// The work under a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// A recording of a start.
-    Record,
-    /// An image is made or removed.
-    Pack,
-}
+/// A holder notes that it lives this often.
+const BEAT: Duration = Duration::from_secs(5);
 
-impl Phase {
-    /// The longest that the work may take before others may break the lock. A start on a busy file system takes up to an hour.
-    pub fn limit(self) -> Duration {
-        match self {
-            Self::Record => Duration::from_secs(2 * 3600),
-            Self::Pack => Duration::from_secs(3600),
-        }
-    }
-}
+/// A lock of another node that was silent for longer is that of a dead holder. A holder whose file system stands still for longer
+/// loses its lock.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Holder {
-    phase: Phase,
     /// Distinguishes this lock from all others.
     unique: String,
     /// For people who look into the file.
@@ -54,12 +44,17 @@ struct Holder {
 pub struct EntryLock {
     path: PathBuf,
     unique: String,
+    /// Ends when this is dropped.
+    _pulse: Option<Pulse>,
 }
 
 const NAME: &str = "lock";
 
 /// Files that wait to become a lock, and locks that were broken, begin so.
 pub(crate) const ASIDE: &str = "lock.";
+
+/// Holders that may have died one after the other while each replaced the lock of the one before.
+const SUCCESSORS_MAX: u8 = 4;
 
 /// More than any lock has.
 const LENGTH_MAX: u64 = 4096;
@@ -69,22 +64,29 @@ impl EntryLock {
     ///
     /// # Errors
     /// [`CacheError::Io`] where no file can be made.
-    pub fn take(directory: &Path, phase: Phase, job: &str) -> Result<Option<Self>, CacheError> {
+    pub fn take(directory: &Path, job: &str) -> Result<Option<Self>, CacheError> {
         let path = directory.join(NAME);
         let process = ProcessIdentity::own();
         let unique = process.unique();
         let aside = directory.join(format!("{ASIDE}{unique}"));
-        let holder = Holder { phase, unique: unique.clone(), job: job.to_owned(), process };
-        let made = write_new(&aside, &holder).map_err(CacheError::of("create", &aside))?;
-        let taken = take(&path, &aside, &made, &holder);
+        let holder = Holder { unique: unique.clone(), job: job.to_owned(), process };
+        let made = write_new(&aside, &holder).map_err(CacheError::within("create", &aside))?;
+        let taken = take(&path, &aside, &made, &holder, SUCCESSORS_MAX);
         _ = std::fs::remove_file(&aside);
-        let taken = taken.map_err(CacheError::of("lock", directory))?;
-        Ok(taken.then_some(Self { path, unique }))
+        let taken = taken.map_err(CacheError::within("lock", directory))?;
+        Ok(taken.then(|| Self { _pulse: Pulse::start(&path), path, unique }))
     }
 
     /// Tells whether a process has the lock of the entry at `directory`, as far as one look tells.
     pub fn is_taken(directory: &Path) -> bool {
-        read(&directory.join(NAME)).is_some_and(|(holder, _)| holder.process.life() != Life::Dead)
+        read(&directory.join(NAME)).is_some_and(|(holder, modified)| match holder.process.life() {
+            Life::Alive => true,
+            Life::Dead => false,
+            // This node's clock is near enough: the lock is taken by the server's.
+            Life::Unknown => SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .is_ok_and(|now| (now.as_secs() as i64).saturating_sub(modified) <= SILENCE.as_secs() as i64),
+        })
     }
 
     /// The entry was moved to `directory`, and its lock with it.
@@ -102,24 +104,76 @@ impl Drop for EntryLock {
     }
 }
 
-/// Makes `aside` the lock; breaks the lock of a dead holder once.
-fn take(path: &Path, aside: &Path, made: &File, own: &Holder) -> io::Result<bool> {
-    for _ in 0..2 {
-        if link(path, aside, made, own)? {
-            return Ok(true);
-        }
-        let dead = match read(path) {
-            Some((holder, modified)) => is_dead(&holder, modified, made)?.then_some(holder.unique),
-            // It was given back just now, or is no lock of ours: an empty one is the remainder of a full disk.
-            None if is_remainder(path, made)? => Some(String::new()),
-            None => return Ok(false),
+/// A thread that writes the time of a lock every [`BEAT`]. The lock may be renamed meanwhile.
+#[derive(Debug)]
+struct Pulse {
+    thread: std::thread::Thread,
+    ended: Arc<AtomicBool>,
+}
+
+impl Pulse {
+    /// `None` where the lock is gone again or the user may start no thread: the lock then lasts for [`SILENCE`] on other nodes.
+    fn start(path: &Path) -> Option<Self> {
+        let lock = File::open(path).ok()?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let its = Arc::clone(&ended);
+        let beat = move || {
+            // The process may fork meanwhile, so nothing here allocates.
+            while !its.load(Ordering::Relaxed) {
+                std::thread::park_timeout(BEAT);
+                let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+                _ = rustix::fs::futimens(&lock, &Timestamps { last_access: now, last_modification: now });
+            }
         };
-        match dead {
-            Some(unique) => break_lock(path, &unique, &own.unique)?,
-            None => return Ok(false),
-        }
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(beat).ok()?;
+        Some(Self { thread: thread.thread().clone(), ended })
     }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// Makes `aside` the lock at `path`. Replaces the lock of a dead holder: only the process that has made [`successor`], a lock with
+/// that holder's name in its own, may replace it, so there is one. `depth`: dead successors that may still be replaced.
+fn take(path: &Path, aside: &Path, made: &File, own: &Holder, depth: u8) -> io::Result<bool> {
+    if link(path, aside, made, own)? {
+        return Ok(true);
+    }
+    let Some(dead) = dead_holder(path, made)?.filter(|_| depth > 0) else { return Ok(false) };
+    let successor = successor(path, &dead);
+    if !take(&successor, aside, made, own, depth - 1)? {
+        return Ok(false);
+    }
+    // An earlier successor may have replaced the lock before this one was made.
+    if dead_holder(path, made)?.is_some_and(|now| now == dead) {
+        std::fs::rename(&successor, path)?;
+        return Ok(true);
+    }
+    std::fs::remove_file(&successor)?;
     Ok(false)
+}
+
+/// The unique name of the lock's holder, if it is dead; an empty one for the remainder of a full disk, which no version of quell
+/// would leave there.
+fn dead_holder(path: &Path, made: &File) -> io::Result<Option<String>> {
+    Ok(match read(path) {
+        Some((holder, modified)) => is_dead(&holder, modified, made)?.then_some(holder.unique),
+        None => match path.symlink_metadata() {
+            Ok(found) => is_older(found.mtime(), made)?.then(String::new),
+            Err(_) => None,
+        },
+    })
+}
+
+/// The lock of the one that replaces the lock of `dead` at `path`.
+fn successor(path: &Path, dead: &str) -> PathBuf {
+    let dead: String =
+        dead.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
+    path.with_file_name(format!("{ASIDE}after-{dead}"))
 }
 
 fn link(path: &Path, aside: &Path, made: &File, own: &Holder) -> io::Result<bool> {
@@ -142,34 +196,13 @@ fn is_dead(holder: &Holder, modified: i64, made: &File) -> io::Result<bool> {
     match holder.process.life() {
         Life::Alive => Ok(false),
         Life::Dead => Ok(true),
-        Life::Unknown => Ok(age(modified, made)? > holder.phase.limit().as_secs() as i64),
+        Life::Unknown => is_older(modified, made),
     }
 }
 
-/// A file under the lock's name that no version of quell would leave there.
-fn is_remainder(path: &Path, made: &File) -> io::Result<bool> {
-    let Ok(found) = path.symlink_metadata() else { return Ok(false) };
-    Ok(age(found.mtime(), made)? > Phase::Pack.limit().as_secs() as i64)
-}
-
-/// The age of a file by its server's clock. Unit: seconds.
-fn age(modified: i64, made: &File) -> io::Result<i64> {
-    Ok(made.metadata()?.mtime().saturating_sub(modified))
-}
-
-/// Takes the name from the lock `unique`. If another process was faster and a living lock was moved, it gets its name back.
-fn break_lock(path: &Path, unique: &str, own: &str) -> io::Result<()> {
-    let broken = path.with_file_name(format!("{ASIDE}{own}.broken"));
-    match rustix::fs::rename(path, &broken) {
-        Ok(()) => {}
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno.into()),
-    }
-    if read(&broken).is_some_and(|(holder, _)| holder.unique != unique) {
-        _ = rustix::fs::link(&broken, path);
-    }
-    _ = std::fs::remove_file(&broken);
-    Ok(())
+/// Tells whether a file is older than a living holder lets its lock become, by its server's clock.
+fn is_older(modified: i64, made: &File) -> io::Result<bool> {
+    Ok(made.metadata()?.mtime().saturating_sub(modified) > SILENCE.as_secs() as i64)
 }
 
 fn write_new(path: &Path, holder: &Holder) -> io::Result<File> {
@@ -198,13 +231,13 @@ mod tests {
     use super::*;
 
     fn take(directory: &Path) -> Option<EntryLock> {
-        EntryLock::take(directory, Phase::Pack, "7").unwrap()
+        EntryLock::take(directory, "7").unwrap()
     }
 
     fn plant(directory: &Path, change: impl Fn(&mut ProcessIdentity)) {
         let mut process = ProcessIdentity::own();
         change(&mut process);
-        let holder = Holder { phase: Phase::Pack, unique: "other".into(), job: String::new(), process };
+        let holder = Holder { unique: "other".into(), job: String::new(), process };
         std::fs::write(directory.join(NAME), serde_json::to_vec(&holder).unwrap()).unwrap();
     }
 
@@ -227,7 +260,7 @@ mod tests {
 
     #[test]
     fn of_many_that_come_at_once_one_gets_the_lock_of_a_dead_holder() {
-        for _ in 0..20 {
+        for _ in 0..200 {
             let directory = tempfile::tempdir().unwrap();
             plant(directory.path(), |process| process.start += 1);
             let together = std::sync::Barrier::new(8);
@@ -239,7 +272,9 @@ mod tests {
                 let all: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
                 all.into_iter().filter_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
             });
-            assert!(winners.len() <= 1, "{winners:?}");
+            assert_eq!(winners.len(), 1, "{winners:?}");
+            drop(winners);
+            assert_eq!(names(directory.path()), [""; 0]);
         }
     }
 
@@ -249,7 +284,7 @@ mod tests {
         plant(directory.path(), |process| process.host = "elsewhere".into());
         assert!(take(directory.path()).is_none());
         let path = directory.path().join(NAME);
-        let old = std::time::SystemTime::now() - Phase::Pack.limit() - Duration::from_secs(60);
+        let old = SystemTime::now() - SILENCE - Duration::from_secs(5);
         File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
         let lock = take(directory.path()).unwrap();
         drop(lock);
@@ -257,6 +292,29 @@ mod tests {
         assert!(take(directory.path()).is_none(), "it may be about to be written");
         File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
         assert!(take(directory.path()).is_some(), "the remainder of a full disk");
+    }
+
+    #[test]
+    fn a_living_holder_keeps_its_lock_young() {
+        let directory = tempfile::tempdir().unwrap();
+        let _lock = take(directory.path()).unwrap();
+        let file = File::open(directory.path().join(NAME)).unwrap();
+        let old = SystemTime::now() - 2 * SILENCE;
+        file.set_modified(old).unwrap();
+        while file.metadata().unwrap().modified().unwrap() < old + SILENCE {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn a_successor_that_died_is_succeeded() {
+        let directory = tempfile::tempdir().unwrap();
+        plant(directory.path(), |process| process.start += 1);
+        let lock = directory.path().join(NAME);
+        let second = std::fs::read_to_string(&lock).unwrap().replace("other", "second");
+        std::fs::write(successor(&lock, "other"), second).unwrap();
+        drop(take(directory.path()).expect("both holders are dead"));
+        assert_eq!(names(directory.path()), [""; 0]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! directory and link of it belongs to the user or root and is closed to others, as for images.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ impl CacheDirectory {
     pub fn open(path: &Path, owner: CacheOwner) -> Result<Option<Self>, CacheError> {
         let way = match WalkedPath::walk(path) {
             Ok(way) => way,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(CacheError::of("open", path)(error)),
         };
         verify_way(&way)?;
@@ -64,10 +65,12 @@ impl CacheDirectory {
         if let Some(there) = Self::open(path, CacheOwner::User)? {
             return Ok(there);
         }
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(CacheError::of("create", path))?;
-        let absent = || CacheError::NotADirectory { path: path.to_owned() };
-        Self::open(path, CacheOwner::User)?.ok_or_else(absent)
+        let unseen = || CacheError::Unseen { path: path.to_owned() };
+        match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && is_unseen(path) => Err(unseen()),
+            Err(error) => Err(CacheError::of("create", path)(error)),
+            Ok(()) => Self::open(path, CacheOwner::User)?.ok_or_else(unseen),
+        }
     }
 
     /// The directory.
@@ -93,7 +96,7 @@ impl CacheDirectory {
         let entry = self.entry(key);
         match fs::DirBuilder::new().mode(self.mode | 0o700).create(entry.path()) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(CacheError::of("create", entry.path())(error)),
         }
         Ok(entry)
@@ -110,6 +113,12 @@ impl CacheDirectory {
         keys.sort();
         Ok(keys.iter().map(|key| self.entry(key)).collect())
     }
+}
+
+/// Tells whether the client of the file system takes a part of `path` for absent that the server has: all that it sees of the path
+/// are directories. A link that leads nowhere is seen.
+fn is_unseen(path: &Path) -> bool {
+    path.ancestors().find(|part| part.symlink_metadata().is_ok()).is_some_and(Path::is_dir)
 }
 
 /// Refuses a way on which another user could put another directory in the cache's place.
@@ -157,6 +166,9 @@ mod tests {
         assert!(matches!(CacheDirectory::make(&path("open/quell")), Err(CacheError::Changeable { .. })));
         symlink("open/quell", path("link")).unwrap();
         assert!(matches!(CacheDirectory::make(&path("link")), Err(CacheError::Changeable { .. })));
+        symlink("nowhere", path("lost")).unwrap();
+        let lost = CacheDirectory::make(&path("lost/quell"));
+        assert!(matches!(lost, Err(CacheError::Io { .. })), "{lost:?}");
         fs::write(path("file"), "").unwrap();
         assert!(matches!(CacheDirectory::make(&path("file")), Err(CacheError::NotADirectory { .. })));
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::identity::unique;
-use crate::{About, CacheDirectory, CacheEntry, CacheError, EntryState, Phase};
+use crate::{About, CacheDirectory, CacheEntry, CacheError, EntryState};
 
 /// One entry, as it is listed.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ impl CacheDirectory {
 
     /// Removes one entry, if no other process makes something of it.
     fn remove(&self, entry: &CacheEntry) -> bool {
-        let Ok(Some(mut lock)) = entry.lock(Phase::Pack, "prune") else { return false };
+        let Ok(Some(mut lock)) = entry.lock("prune") else { return false };
         let gone = self.path().join(format!("{GONE}{}", unique()));
         if fs::rename(entry.path(), &gone).is_err() {
             return false;
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((pruned.entries, pruned.spared), (1, 1), "one was used just now");
         assert_eq!(cache.prune(PruneLimit::Unused(Duration::from_secs(60))).unwrap().entries, 0);
         let entry = plant(&cache, 5, 100);
-        let lock = EntryLock::take(entry.path(), Phase::Record, "").unwrap();
+        let lock = EntryLock::take(entry.path(), "").unwrap();
         assert_eq!(cache.prune(PruneLimit::All).unwrap().spared, 1, "one is being recorded");
         drop(lock);
         assert_eq!(cache.prune(PruneLimit::All).unwrap().entries, 1);

@@ -21,7 +21,7 @@ use crate::{host, images, traces};
 use quell_base::{RankPlace, shown};
 use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
-    Phase, SettledReason, Subject,
+    SettledReason, Subject,
 };
 use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
 use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
@@ -87,6 +87,11 @@ impl Auto<'_> {
             Some(found) => self.in_image(&found),
             None if self.is_first => match self.without_image(&key, subject) {
                 Ok(outcome) => outcome,
+                // The other node makes the image.
+                Err(error @ CacheError::Unseen { .. }) => {
+                    self.explain(&format!("plain: {error}"));
+                    self.plain()
+                }
                 Err(error) => {
                     self.say(&format!("no image is made: {}", Failure::new(error).line()));
                     self.plain()
@@ -232,7 +237,7 @@ impl Auto<'_> {
             self.explain("plain: another process records or packs");
             return Ok(self.plain());
         }
-        match entry.lock(Phase::Record, &host::job(self.place.as_ref()))? {
+        match entry.lock(&host::job(self.place.as_ref()))? {
             Some(lock) => Ok(self.record(&entry, lock, subject)),
             None => {
                 self.explain("plain: another process records or packs");

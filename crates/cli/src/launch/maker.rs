@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use crate::traces;
 use quell_base::{Bytes, escape};
-use quell_cache::{CacheDirectory, CacheEntry, CacheOwner, EntryState, Phase, PruneLimit, SettledReason};
+use quell_cache::{CacheDirectory, CacheEntry, CacheOwner, EntryState, PruneLimit, SettledReason};
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::write::Audience;
 use quell_mount::Trust;
@@ -79,23 +79,14 @@ fn watch_time(entry: CacheEntry) {
 pub(crate) fn make_waiting(cache: &CacheDirectory, cache_size: Bytes) -> Result<Vec<CacheEntry>, Failure> {
     let mut made = Vec::new();
     for entry in cache.entries()?.into_iter().filter(|entry| !entry.traces().is_empty()) {
-        await_other(&entry);
         let roots = entry.about().unwrap_or_default().roots;
         let maker = Maker { entry, cache: cache.clone(), cache_size: cache_size.0, roots };
-        maker.work();
+        maker.work_after_others();
         if matches!(maker.entry.state(), EntryState::Image(_)) {
             made.push(maker.entry);
         }
     }
     Ok(made)
-}
-
-/// Waits while another process makes this image: who calls may be about to let a batch system end that process.
-fn await_other(entry: &CacheEntry) {
-    let began = Instant::now();
-    while !entry.traces().is_empty() && entry.is_locked() && began.elapsed() < TIME_LIMIT {
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 struct Maker {
@@ -107,8 +98,26 @@ struct Maker {
 }
 
 impl Maker {
-    fn work(&self) {
-        let Ok(Some(lock)) = self.entry.lock(Phase::Pack, "") else { return };
+    /// Waits while another process makes this image: the caller may be about to let a batch system end that process. A process
+    /// that was ended on another node leaves its lock for a while.
+    fn work_after_others(&self) {
+        let began = Instant::now();
+        while !self.entry.traces().is_empty() && !self.work() && began.elapsed() < TIME_LIMIT {
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// Does all that waits; `false` if another process has the lock.
+    fn work(&self) -> bool {
+        if self.entry.is_locked() {
+            return false;
+        }
+        let lock = match self.entry.lock("") {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return false,
+            // An entry without a lock gets no image.
+            Err(_) => return true,
+        };
         self.entry.sweep();
         if self.entry.traces().is_empty() {
             self.refresh();
@@ -118,6 +127,7 @@ impl Maker {
         drop(lock);
         // Another process will make the room that this one could not.
         _ = self.cache.prune(PruneLimit::Bytes(self.cache_size));
+        true
     }
 
     /// Makes an image of the recordings.
