@@ -16,6 +16,9 @@ LATENCY_US = 1000
 PLACE = WORK / "calibrate"
 SHORT = ["--quick", "--processes=4", "--items=30", "--iterations=1", "--file-size=4M", "--cache-wait=3s"]
 
+# Node 1 makes what 4 processes of 8 threads of node 2 look at.
+FILES_FOR_THE_SECOND_CLIENT = 4 * 8 * 30
+
 
 def setUpModule() -> None:
     Fixture.begin()
@@ -75,7 +78,10 @@ class Calibrated(unittest.TestCase):
 
     def assert_counts(self, done: Counter[str], server: dict[str, int]) -> None:
         """Calls that the profile names cold reached the server; each change reached it once."""
-        self.assertEqual(server["mknod"], sum(count for what, count in done.items() if what.startswith("create, cold, ")))
+        # A row of two clients does not tell them apart.
+        alone = done["create, cold, 1"] + FILES_FOR_THE_SECOND_CLIENT
+        self.assertGreaterEqual(server["mknod"], alone)
+        self.assertLessEqual(server["mknod"], alone + done["create, cold, 2"])
         self.assertEqual(server["rename"], done["rename, own client's, 1"])
         cold = ("stat absent, cold, 1", "stat, other client's, 1", "open, other client's, 1", "create, cold, 1")
         self.assertGreaterEqual(server["lookup"], sum(done[row] for row in cold))
