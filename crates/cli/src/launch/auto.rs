@@ -130,11 +130,10 @@ impl Auto<'_> {
         self.explain(&format!("image: {}", shown(&found.path)));
         let lessons =
             found.own.as_ref().filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
-        let learn = found
-            .own
-            .as_ref()
-            .filter(|(_, name)| still_learns(name))
-            .map(|_| Learn { file: lessons.filter(|_| self.is_first), due: LessonsDue::AtTheEnd });
+        let learn = found.own.as_ref().filter(|(_, name)| still_learns(name)).map(|_| Learn {
+            file: lessons.filter(|_| self.is_first),
+            due: LessonsDue::AtTheEnd { least: LESSONS_WORTH },
+        });
         let refresh = found
             .own
             .as_ref()
@@ -170,7 +169,7 @@ impl Auto<'_> {
     /// Notes the use, and has what earlier runs learned taken in. Returns the file for the lessons of this run.
     fn tend(&self, entry: &CacheEntry, name: &str) -> PathBuf {
         entry.touch();
-        if still_learns(name) && entry.has_lessons(LESSONS_WORTH) {
+        if still_learns(name) && entry.has_lessons() {
             entry.take_lessons();
             self.explain("what earlier runs asked of the originals is taken in");
             self.make(entry);
@@ -413,8 +412,8 @@ impl Listener for Finisher<'_> {
     }
 }
 
-/// A run that asks the originals for more names than this has something to teach.
-const LESSONS_WORTH: usize = 20;
+/// A run that asks the originals for so many names has something to teach.
+const LESSONS_WORTH: usize = 21;
 
 /// Versions of an image up to this learn. The later ones are made only where originals have changed.
 const LEARNING_VERSIONS: u64 = 12;
