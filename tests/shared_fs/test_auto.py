@@ -26,7 +26,9 @@ def setUpModule() -> None:
     on(1, "rm", "-rf", str(PLACE))
     on(1, "mkdir", "-p", *(str(PLACE / name) for name in ("home", "app", "jobs")))
     on(1, "sh", "-c", f"printf '%s\\n' '{IMPORT}' > {PLACE}/app/app.py")
-    for name, line in {"echo": "echo 3", "plain": "python ../app/app.py", "auto": "quell run --auto -- python ../app/app.py"}.items():
+    # Each rank's line is a write to the output of the job, if it does not come with another's.
+    echo = 'sh -c "sleep \\$SLURM_PROCID; echo 3"'
+    for name, line in {"echo": echo, "plain": "python ../app/app.py", "auto": "quell run --auto -- python ../app/app.py"}.items():
         on(1, "sh", "-c", f"printf '#!/bin/sh\\nsrun --overcommit %s\\n' '{line}' > {PLACE}/jobs/{name}.sh")
     on(1, "chown", "-R", USER, str(PLACE))
 
