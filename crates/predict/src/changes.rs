@@ -191,7 +191,7 @@ fn reading(parameters: &StartParameters, processes: f64) -> PerOperation {
     asks
 }
 
-/// What the kernel reads of a mounted image at a time, scattered as a program touches it. Unit: bytes.
+/// The kernel's read-ahead from a mounted image, which a program touches here and there. Unit: bytes.
 const READ_AHEAD: f64 = 131_072.0;
 
 /// Nodes to which each node passes on.

@@ -214,7 +214,7 @@ impl Tools {
 struct Asking<'a> {
     environments: [Environment; 2],
     naming: &'a Naming,
-    /// What each user was told by each tool.
+    /// The answers of each tool to each user.
     walks: BTreeMap<(&'a Tool, &'a User), Mutex<Walk>>,
     jobs: usize,
     count: Count<'a>,
@@ -223,7 +223,7 @@ struct Asking<'a> {
 /// The states of each tool and user.
 type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<State>>>;
 
-/// What a tool is asked next as a user.
+/// The next questions to a tool as a user.
 type Round<'t, 'a> = &'t mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>;
 
 /// Rounds of questions.

@@ -49,7 +49,7 @@ impl<'a> Engine<'a> {
             let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
-            // What the model leaves out takes time within bounds too, so that the medians stay in their order.
+            // The model's error stretches the bounds too, so that the medians stay in their order.
             lower.push(run.error * bounds.lower);
             upper.push(run.error * bounds.upper);
         }
@@ -187,7 +187,7 @@ impl<'a> Engine<'a> {
         found
     }
 
-    /// How much longer requests took in a run than they would alone at the medians, with which clients are replayed.
+    /// The time of a run's requests over their time alone at the medians, with which clients are replayed.
     fn results(&self, run: &Run, parameters: &StartParameters, scale: &Scale) -> f64 {
         let median = StartParameters::median(self.profile);
         let Run { demand, .. } = run;

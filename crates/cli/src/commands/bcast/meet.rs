@@ -1,4 +1,4 @@
-//! How the nodes of a job find each other, and what proves that they belong to it.
+//! The nodes of a job find each other, and prove that they belong to it.
 //!
 //! ```text
 //! --peers            the first host of the list            --key FILE, else MUNGE, else the file
@@ -48,7 +48,7 @@ enum Side {
     },
 }
 
-/// What both sides know of the job.
+/// The job as both sides know it.
 struct Job<'a> {
     flags: &'a Bcast,
     place: Option<&'a RankPlace>,
@@ -75,7 +75,7 @@ impl Meeting {
         let interface = flags.interface.as_deref().map(addresses::of_interface).transpose()?;
         let job = Job::of(flags, place)?;
         let (listener, first) = job.listen(interface)?;
-        // All nodes of a job come to the first at once. What the kernel does not grant, it cuts.
+        // All nodes of a job come to the first at once. The kernel cuts the number to its own limit.
         _ = rustix::net::listen(&listener, BACKLOG);
         let acts = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
         let space = job.key_value_space();
@@ -116,7 +116,7 @@ impl Meeting {
     /// Removes the file.
     pub(super) fn end(self) {
         if let Side::First { file: Some(file), .. } = self.side {
-            // Whether it is there or not, later jobs write it anew.
+            // A file that stays does no harm: later jobs replace it.
             _ = std::fs::remove_file(file);
         }
     }
@@ -155,7 +155,7 @@ fn contacts(line: &str) -> Vec<Contact> {
     addresses.map(|address| Contact { address, key: Some(key.clone()) }).collect()
 }
 
-/// Where the first node listens.
+/// The addresses at which the first node listens.
 fn told(listener: &TcpListener, interface: Option<IpAddr>) -> Vec<SocketAddr> {
     let port = listener.local_addr().map_or(0, |address| address.port());
     let addresses = interface.map_or_else(addresses::own, |address| vec![address]);
@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
                 .hint("`--interface` names an interface of this node, `--port` a free port")
         };
         if let Some(first) = self.flags.peers.first() {
-            // Who can listen at the first host's address is the first host.
+            // Only the first host can listen at its address.
             let addresses = addresses::of_host(first, &self.ports);
             let is_here = |address: &SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
             let here: Vec<&SocketAddr> = addresses.iter().filter(|address| is_here(address)).collect();
@@ -274,7 +274,7 @@ impl<'a> Job<'a> {
         let file = by_file.then(|| self.file()).filter(|_| nodes != 1);
         if let Some(file) = &file {
             let text = line(&secret, &told(listener, interface));
-            // Where nothing can be written beside the image, each node reads it.
+            // Each node reads the image if nothing can be written beside it.
             _ = replace(file, OutputMode::Exactly(0o600), Durability::Cached, text.as_bytes());
         }
         let encode = move || munge::encode(&secret);

@@ -72,7 +72,7 @@ fn destination(flags: &Bcast) -> PathBuf {
     }
 }
 
-/// What is at the destination already, if it may have parts of the file.
+/// The file at the destination, if it may have parts of the image.
 fn old(flags: &Bcast, dest: &Path) -> Result<Option<File>, Failure> {
     let Ok(old) = File::open(dest) else { return Ok(None) };
     let (Ok(ours), Ok(theirs)) = (old.metadata(), beside(&flags.image).metadata()) else {

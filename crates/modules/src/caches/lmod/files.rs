@@ -107,7 +107,7 @@ fn take_over(
     crate::copy::no_lists(aside).map_err(ModulesError::write(aside))
 }
 
-/// What the spider of Lmod follows: each modulepath that a modulefile adds, with that modulefile's.
+/// The modulepaths that Lmod's spider follows: each that a modulefile adds, with that modulefile's.
 pub(super) fn followed(
     tool: &Tool,
     user: &User,
