@@ -14,12 +14,12 @@ use super::{addresses, munge};
 use crate::failure::Failure;
 use crate::flags::Bcast;
 use crate::host;
-use quell_base::files::{Durability, OutputMode, replace};
+use quell_base::files::{Durability, OutputMode, read_private, replace};
 use quell_base::launcher::first_host;
 use quell_base::{RankId, RankPlace, shown};
 use quell_spread::{Contact, SpreadRole};
 use quell_talk::MeetingKey;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::CWD;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -295,7 +295,7 @@ impl<'a> Job<'a> {
             let known = hosts.iter().filter(|_| has_key).flat_map(at_host);
             let known = known.map(|address| Contact { address, key: key.clone() });
             let written =
-                file.as_deref().and_then(read_private).map(|text| contacts(&text)).unwrap_or_default();
+                file.as_deref().and_then(read_secret).map(|text| contacts(&text)).unwrap_or_default();
             known.chain(written).collect()
         };
         Side::Other { find: Box::new(find) }
@@ -343,20 +343,14 @@ fn hosts_of_daemon(uri: &str) -> Vec<String> {
     addresses.split(',').filter(|address| !address.is_empty()).map(str::to_owned).collect()
 }
 
-/// A file that only this user can read or write.
-fn read_private(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    let stat = rustix::fs::fstat(&file).ok()?;
-    let private = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
-    let mut text = String::new();
-    File::from(file).take(SECRET_MAX).read_to_string(&mut text).ok().filter(|_| private)?;
-    Some(text)
+/// A secret, in a file that only this user can read or write.
+fn read_secret(path: &Path) -> Option<String> {
+    String::from_utf8(read_private(CWD, path, SECRET_MAX)?).ok()
 }
 
 /// The secret that `--key` names.
 fn read_key(path: &Path) -> Result<String, Failure> {
-    let secret = read_private(path).filter(|secret| secret.trim().len() >= SECRET_MIN);
+    let secret = read_secret(path).filter(|secret| secret.trim().len() >= SECRET_MIN);
     secret.ok_or_else(|| {
         let message =
             format!("`--key {}`: no file of yours with at least {SECRET_MIN} bytes of text", shown(path));
