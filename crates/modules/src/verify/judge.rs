@@ -129,7 +129,7 @@ impl Tools {
         let pairs = self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user)));
         let asking = Asking {
             walks: pairs.map(|pair| (pair, walk())).collect(),
-            environments: sides.map(|side| self.environment(side)),
+            environments: sides.map(|side| side.environment(&self.variables)),
             naming: &naming,
             jobs: self.jobs.get(),
             count: Count::new(progress),
@@ -167,15 +167,6 @@ impl Tools {
         let Count { apart, silent, .. } = asking.count;
         let silent = silent.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
         Ok(Comparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
-    }
-
-    fn environment(&self, side: &Side) -> Environment {
-        let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        Environment {
-            modulepaths: side.modulepaths.clone(),
-            variables: self.variables.iter().cloned().chain(own).collect(),
-            over: side.over.clone(),
-        }
     }
 
     /// The users that ask, and those that do not.
