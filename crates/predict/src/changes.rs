@@ -122,7 +122,7 @@ pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
 }
 
 /// A server on the node that keeps every answer for the run. Unit of lifetimes: seconds.
-const KEPT: ClientRules = ClientRules {
+pub(crate) const KEPT: ClientRules = ClientRules {
     positive: 1e9,
     negative: 1e9,
     directory: 1e9,
