@@ -280,13 +280,15 @@ fn privileged_statistics_are_written_while_the_step_lasts() {
     slurm.assert_clean(&["stats.json"]);
 }
 
+/// A program that looks for many names, enough for an image to be worth it.
+const LOOKS: &str = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
+    while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n";
+
 /// The same line in each job: the first is recorded, later ones run from the image, with one namespace a node.
 #[test]
 fn privileged_one_word_in_every_job() {
     let Some(slurm) = Slurm::new(User::Ordinary) else { return };
-    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
-        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n\
-        echo $(hostname) $(readlink /proc/self/ns/mnt)\n";
+    let program = format!("{LOOKS}echo $(hostname) $(readlink /proc/self/ns/mnt)\n");
     slurm.test.write_mode("one/bin/app", program, 0o755);
     let (cache, root) = (slurm.test.text("cache"), slurm.test.text("one"));
     let auto =
@@ -318,9 +320,7 @@ fn privileged_one_word_in_every_job() {
 #[test]
 fn privileged_the_task_epilogue_of_the_first_rank_has_the_image_made() {
     let Some(slurm) = Slurm::new(User::Ordinary) else { return };
-    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
-        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n";
-    slurm.test.write_mode("one/bin/app", program, 0o755);
+    slurm.test.write_mode("one/bin/app", LOOKS, 0o755);
     let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     slurm.test.write_mode(
         "task-epilog",
