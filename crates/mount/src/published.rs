@@ -6,13 +6,11 @@
 //! The file appears whole. It counts if it is this user's own, names this image and this job, and is hardly older than the
 //! rank that reads it. Its name is one of sixteen, by the job, so that files that a killed job left are used again.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use quell_base::files::WalkedPath;
+use quell_base::files::{WalkedPath, directory_of, read_private};
 use quell_image::{Attributes, DeviceNumber, FileKind, ImageIdentity, Nid, Timestamp};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -108,19 +106,10 @@ impl Publication<'_> {
 
     fn read(&self, now: u64) -> Option<Staleness> {
         // An NFS client asks the server about a directory that is opened, and so learns that a name is not absent any more.
-        let directory = self.image.parent().filter(|parent| !parent.as_os_str().is_empty());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory: OwnedFd =
-            rustix::fs::openat(CWD, directory.unwrap_or(Path::new(".")), flags, Mode::empty()).ok()?;
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let path = self.path();
-        let file = rustix::fs::openat(&directory, path.file_name()?, flags, Mode::empty()).ok()?;
-        let stat = rustix::fs::fstat(&file).ok()?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        File::from(file).take(LENGTH_MAX).read_to_end(&mut bytes).ok()?;
+            rustix::fs::openat(CWD, directory_of(self.image), flags, Mode::empty()).ok()?;
+        let bytes = read_private(&directory, self.path().file_name()?, LENGTH_MAX)?;
         let outcome: Outcome = serde_json::from_slice(&bytes).ok()?;
         let counts = outcome.version == VERSION
             && outcome.image == self.identity.to_string()
@@ -201,15 +190,8 @@ impl From<Outcome> for Staleness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stamp::tests::identity;
     use quell_image::original::attributes_from;
-
-    fn identity() -> ImageIdentity {
-        use quell_image::write::{Audience, write};
-        let root = quell_image::original::attributes_of(Path::new("/")).unwrap();
-        let tree = quell_image::ImageTree::new(root).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        write(&tree, &directory.path().join("i"), Audience::Owner, &mut |_| {}).unwrap().identity
-    }
 
     #[test]
     fn only_the_outcome_of_the_same_job_counts_while_it_is_new() {
