@@ -101,7 +101,9 @@ def packed(work: Path) -> str:
 
 def rank(number: int, step: int) -> dict[str, str]:
     job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": str(step), "SLURM_NTASKS": "2"}
-    return {"PATH": "/usr/bin:/bin", "SLURM_PROCID": str(number), **job}
+    # Rank 0 checks for the job. The others would wait for what it finds, and it is not there.
+    check = {"QUELL_CHECK": "first" if number == 0 else "none"}
+    return {"PATH": "/usr/bin:/bin", "SLURM_PROCID": str(number), **job, **check}
 
 
 LABELS = {

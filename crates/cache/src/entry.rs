@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use quell_base::files::{Durability, OutputMode, replace};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::unique;
@@ -275,17 +276,9 @@ impl CacheEntry {
         _ = fs::rename(self.learned(), self.file(&format!("{LESSONS}{}", unique())));
     }
 
-    /// Tells whether the last run had to ask the originals for more than `most` names. One operation, if it had not.
-    pub fn has_lessons(&self, most: usize) -> bool {
-        let path = self.learned();
-        // A line has three tabs and a path.
-        let enough = |found: fs::Metadata| found.len() > 20 * most as u64;
-        if !path.symlink_metadata().is_ok_and(enough) {
-            return false;
-        }
-        let text = read_short(&path).unwrap_or_default();
-        // The first line and the last one name no path.
-        text.iter().filter(|byte| **byte == b'\n').count() > most + 2
+    /// Tells whether a run wrote what it asked of the originals.
+    pub fn has_lessons(&self) -> bool {
+        self.learned().symlink_metadata().is_ok()
     }
 
     /// Lessons that were taken. Shape: sorted.
@@ -306,23 +299,22 @@ impl CacheEntry {
         EntryLock::is_taken(&self.path)
     }
 
-    /// Notes the use, unless a run did so just now: its lessons are a note, too. The age is told by this node's clock: it need
-    /// not be exact.
+    /// Notes the use, unless a run did so just now. The age is told by this node's clock: it need not be exact.
     pub fn touch(&self) {
-        let fresh =
-            |path: &Path| modified(path).is_some_and(|time| time.elapsed().is_ok_and(|age| age < USED_STEP));
         let path = self.file(USED);
-        if !fresh(&self.learned()) && !fresh(&path) {
-            let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
-            // A use that cannot be noted makes the entry look older, and no more.
-            _ = file.map(|file| file.set_modified(SystemTime::now()));
-        }
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let now = Timestamps { last_access: now, last_modification: now };
+        // A use that cannot be noted makes the entry look older, and no more.
+        _ = match modified(&path) {
+            Some(time) if time.elapsed().is_ok_and(|age| age < USED_STEP) => return,
+            Some(_) => rustix::fs::utimensat(CWD, path, &now, AtFlags::SYMLINK_NOFOLLOW).is_ok(),
+            None => File::options().create_new(true).write(true).mode(0o600).open(path).is_ok(),
+        };
     }
 
     /// The time of the last use; that of the directory where none was noted.
     pub fn used(&self) -> SystemTime {
-        let noted = [USED, LEARNED].iter().filter_map(|name| modified(&self.file(name))).max();
-        noted.or_else(|| modified(&self.path)).unwrap_or(SystemTime::UNIX_EPOCH)
+        modified(&self.file(USED)).or_else(|| modified(&self.path)).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// Writes which program this is.

@@ -16,7 +16,7 @@ use crate::difference::SourceChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::published::Publication;
+use crate::published::{Awaited, Claim, Publication};
 use crate::request::{Check, Checker, OnStale, RunRequest, StaleSources, bytes};
 use crate::staleness::Staleness;
 use crate::stamp;
@@ -53,10 +53,14 @@ impl Comparing<'_> {
         };
         let waits = by == Checker::AnotherNode && shared && !self.is_vouched(image, now);
         let publication = self.publication(image);
-        let elsewhere = (waits && publication.is_possible()).then(|| publication.wait(now)).flatten();
-        let checked = match elsewhere {
-            Some(staleness) => Checked { staleness, ..Checked::default() },
-            None => self.compare(image)?,
+        let awaited = match waits && publication.is_possible() {
+            true => publication.wait(now),
+            false => Awaited::Untold,
+        };
+        let checked = match awaited {
+            Awaited::Told(staleness) => Checked { staleness, ..Checked::default() },
+            Awaited::Claimed(claim) => self.compare(image, Some(claim))?,
+            Awaited::Untold => self.compare(image, None)?,
         };
         // The rank that compares for the job says so.
         let changes = if by == Checker::AnotherNode { Vec::new() } else { checked.changes };
@@ -87,7 +91,7 @@ impl Comparing<'_> {
             // It was done before the server started.
             _ => return Ok(()),
         };
-        let checked = self.compare(&image)?;
+        let checked = self.compare(&image, None)?;
         if refuses && !checked.changes.is_empty() {
             return Err(RunError::Stale { image: self.request.image.clone(), changes: checked.changes });
         }
@@ -95,26 +99,27 @@ impl Comparing<'_> {
         Ok(())
     }
 
-    /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it.
-    fn compare(&mut self, image: &LoadedImage) -> Result<Checked, RunError> {
+    /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it, which
+    /// `claim` may have promised already.
+    fn compare(&mut self, image: &LoadedImage, claim: Option<Claim>) -> Result<Checked, RunError> {
         let Check::Sources { by, parallelism, now, shared } = self.request.check else {
             return Ok(Checked::default());
         };
         if self.is_vouched(image, now) {
             return Ok(Checked::default());
         }
+        let publication = self.publication(image);
+        let others_wait = shared && by != Checker::AnotherNode && self.request.on_stale != OnStale::Refuse;
+        let claim = match others_wait && publication.is_possible() {
+            true => publication.claim(true).ok(),
+            false => claim,
+        };
         let checked = check(&image.image, &self.request.image, parallelism)
             .map_err(|source| self.image_error(source))?;
         // Starting a server and joining a namespace need a single thread again.
         SingleThreaded::verify().ok_or(RunError::Threads)?;
-        let publication = self.publication(image);
-        if shared
-            && by != Checker::AnotherNode
-            && publication.is_possible()
-            && let Ok((path, inode)) = publication.publish(&checked.staleness, now)
-        {
-            self.errands.remove = Some((bytes(path), inode));
-        }
+        let published = claim.and_then(|claim| publication.publish(claim, &checked.staleness, now));
+        self.errands.remove = published.map(|(path, inode)| (bytes(path), inode));
         Ok(checked)
     }
 

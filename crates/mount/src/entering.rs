@@ -42,7 +42,7 @@ impl Entering<'_, '_> {
     pub(crate) fn enter_through(
         &mut self,
         place: &MeetingPlace,
-        (stats, learned): (Option<PathBuf>, Option<PathBuf>),
+        (stats, learned): (Option<PathBuf>, Option<(PathBuf, usize)>),
     ) -> Result<Admitted, RunError> {
         let until = Instant::now() + PATIENCE;
         let mut membership = Membership::Joined;
@@ -64,7 +64,7 @@ impl Entering<'_, '_> {
             let join = FromRank::Join {
                 created: membership == Membership::Created,
                 stats: stats.clone().map(bytes),
-                learned: learned.clone().map(bytes),
+                learned: learned.clone().map(|(path, least)| (bytes(path), least)),
                 umask: umask().as_raw_mode(),
             };
             if send(&connection, &join, &[]).is_err() {

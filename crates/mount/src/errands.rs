@@ -9,6 +9,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::{Errno, FdFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::published::remove_own;
 use crate::request::path_of;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exec, exit_now, fork, reset_signals};
 
@@ -43,11 +44,7 @@ impl Errands {
     /// Does them all, in a process with one thread.
     pub(crate) fn run(&self) {
         if let Some((path, inode)) = &self.remove {
-            let path = path_of(path.clone());
-            // Another job may have put its own in this place.
-            if rustix::fs::lstat(&path).is_ok_and(|stat| stat.st_ino == *inode) {
-                let _gone_already = rustix::fs::unlink(&path);
-            }
+            remove_own(&path_of(path.clone()), *inode);
         }
         if let (Some(refresh), Some(alone)) = (&self.refresh, SingleThreaded::verify())
             && let Ok(Forked::Child) = fork(&alone)

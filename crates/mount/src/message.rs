@@ -30,7 +30,7 @@ pub(crate) enum FromRank {
         /// The file for this rank's statistics: bytes of an absolute path.
         stats: Option<Vec<u8>>,
         /// The file for lessons: the same.
-        learned: Option<Vec<u8>>,
+        learned: Option<(Vec<u8>, usize)>,
         /// The permissions that the file of statistics must not get.
         umask: u32,
     },

@@ -78,8 +78,11 @@ pub struct Learn {
 pub enum LessonsDue {
     /// At the end of the rank's command: a process stays as its parent.
     WithCommand,
-    /// At the end of the namespace's last process. An older file stays until then, and no error is told.
-    AtTheEnd,
+    /// At the end of the namespace's last process, if there are so many. An older file stays otherwise, and no error is told.
+    AtTheEnd {
+        /// A run with fewer writes none.
+        least: usize,
+    },
 }
 
 /// A command to run from an image, with its options.

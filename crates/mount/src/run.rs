@@ -141,16 +141,20 @@ fn prepare_stats(path: Option<&Path>) -> Result<Option<PathBuf>, RunError> {
 }
 
 /// The same for lessons.
-fn prepare_learned(request: &RunRequest) -> Result<Option<PathBuf>, RunError> {
+fn prepare_learned(request: &RunRequest) -> Result<Option<(PathBuf, usize)>, RunError> {
     let wanted = request.learn.as_ref().and_then(|learn| Some((learn.file.as_deref()?, learn.due)));
     let Some((path, due)) = wanted else { return Ok(None) };
     let failed = |source| RunError::Learned { path: path.to_owned(), source };
     let absolute = std::path::absolute(path).map_err(|_| failed(OsError(Errno::INVAL)))?;
-    // No user waits for a file that is due at the end: the operations are spared.
-    if due == LessonsDue::WithCommand {
-        prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
-    }
-    Ok(Some(absolute))
+    let least = match due {
+        // No user waits for this file: the operations are spared.
+        LessonsDue::AtTheEnd { least } => least,
+        LessonsDue::WithCommand => {
+            prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
+            0
+        }
+    };
+    Ok(Some((absolute, least)))
 }
 
 fn write_stats(stats: &RunStats, path: &Path) -> Result<(), RunError> {

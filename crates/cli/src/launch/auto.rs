@@ -131,7 +131,8 @@ impl Auto<'_> {
         let own = found.own.as_ref();
         let lessons = own.filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
         let learns = own.is_some_and(|(_, name)| still_learns(name));
-        let learn = learns.then_some(Learn { file: lessons, due: LessonsDue::AtTheEnd });
+        let learn =
+            learns.then_some(Learn { file: lessons, due: LessonsDue::AtTheEnd { least: LESSONS_WORTH } });
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
@@ -164,7 +165,7 @@ impl Auto<'_> {
     /// Notes the use, and has what earlier runs learned taken in. Returns the file for the lessons of this run.
     fn tend(&self, entry: &CacheEntry, name: &str) -> PathBuf {
         entry.touch();
-        if still_learns(name) && entry.has_lessons(LESSONS_WORTH) {
+        if still_learns(name) && entry.has_lessons() {
             entry.take_lessons();
             self.explain("what earlier runs asked of the originals is taken in");
             self.make(entry);
@@ -407,8 +408,8 @@ impl Listener for Finisher<'_> {
     }
 }
 
-/// A run that asks the originals for more names than this has something to teach.
-const LESSONS_WORTH: usize = 20;
+/// A run that asks the originals for so many names has something to teach.
+const LESSONS_WORTH: usize = 21;
 
 /// Versions of an image up to this learn. The later ones are made only where originals have changed.
 const LEARNING_VERSIONS: u64 = 12;

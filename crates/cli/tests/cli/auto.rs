@@ -85,7 +85,7 @@ fn privileged_the_first_start_is_recorded_and_later_ones_come_from_the_image() {
             .map(|name| name.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, ["about.json", "current", "image-1.qimg", "learned", "log", "used"]);
+        assert_eq!(names, ["about.json", "current", "image-1.qimg", "log", "used"]);
     }
 }
 

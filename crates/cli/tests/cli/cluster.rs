@@ -113,10 +113,22 @@ impl Slurm {
             }
         }
         let expected: BTreeSet<&str> = self.files.iter().map(String::as_str).chain(made.to_owned()).collect();
-        // Slurm may kill the server before it removes the outcome of the check; another job uses the name again.
-        let files: Vec<String> =
-            self.test.files().into_iter().filter(|name| !name.starts_with("app.qimg.verdict-")).collect();
+        self.sweep_verdicts();
+        let files = self.test.files();
         assert_eq!(files.iter().map(String::as_str).collect::<BTreeSet<&str>>(), expected);
+    }
+
+    /// Slurm may kill the server before it removes the outcome of the check. The next job that compares does.
+    fn sweep_verdicts(&self) {
+        let is_left = || self.test.files().iter().any(|name| name.starts_with("app.qimg.verdict-"));
+        if is_left() {
+            self.test.run(&["sh", "-c", "touch -d '1 hour ago' app.qimg.verdict-*"]).succeeds();
+            let next = "SLURM_JOB_ID=next SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=2 \
+                $quell run app.qimg -- true";
+            self.test.script(next).succeeds();
+            self.test.silence();
+            assert!(!is_left());
+        }
     }
 
     fn sockets(&self) -> String {

@@ -333,8 +333,8 @@ fn privileged_an_extraction_shows_the_originals_of_what_changed() {
     }
 }
 
-/// A node of a job of two: namespaces of its own, and the launcher's variables. `before` happens in its namespaces.
-fn on_node(test: &Test, node: u32, before: &str, command: &str) -> Child {
+/// A node of a job step of two: namespaces of its own, and the launcher's variables. `before` happens in its namespaces.
+fn on_node(test: &Test, (step, node): (&str, u32), before: &str, command: &str) -> Child {
     let script =
         format!("{before}; exec {} run --trust --on-stale live app.qimg -- sh -c '{command}'", *QUELL);
     let mut words = test.command(&["unshare", "--mount", "--net", "sh", "-c", &script]);
@@ -346,43 +346,86 @@ fn on_node(test: &Test, node: u32, before: &str, command: &str) -> Child {
         ("SLURM_NTASKS", "2"),
         ("SLURM_STEP_NUM_NODES", "2"),
         ("SLURM_JOB_ID", "7"),
-        ("SLURM_STEP_ID", "0"),
+        ("SLURM_STEP_ID", step),
     ] {
         words.env(name, value);
     }
     words.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Whether a rank has claimed or published the outcome of a check.
+fn is_published(test: &Test) -> bool {
+    test.files().iter().any(|name| name.contains(".verdict-"))
+}
+
+/// A change that only the second node sees: it serves that if it compares.
+const APART: &str = "echo apart > apart; mount --bind apart home/app/lib/core.txt";
+
+const LOOK: &str = "cat home/app/lib/core.txt; test -e home/app/lib/override.conf || echo absent";
+
+const UNTIL_DONE: &str = "while [ ! -e done ]; do sleep 0.05; done";
+
 #[test]
 fn privileged_one_node_compares_for_all() {
     let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
     pack(&test);
-    let is_published = || test.files().iter().any(|name| name.contains(".verdict-"));
-    let look = "cat home/app/lib/core.txt; test -e home/app/lib/override.conf || echo absent";
-    let until_done = format!("{look}; while [ ! -e done ]; do sleep 0.05; done");
-    // A change that only the second node sees: it would serve that if it compared.
-    let apart_there = "echo apart > apart; mount --bind apart home/app/lib/core.txt";
+    let until_done = format!("{LOOK}; {UNTIL_DONE}");
     for (change, first, second) in [
         (":", "core\nabsent\n", "core\nabsent\n"),
         ("echo changed > home/app/lib/core.txt", "changed\nabsent\n", "apart\nabsent\n"),
         ("echo o > home/app/lib/override.conf", "changed\n", "apart\n"),
     ] {
         test.script(change).succeeds();
-        let waiting = on_node(&test, 1, apart_there, look);
-        let comparing = on_node(&test, 0, ":", &until_done);
-        let outcome = test.wait(waiting);
+        let comparing = on_node(&test, ("0", 0), ":", &until_done);
+        wait_until("the first node compares", || is_published(&test));
+        let outcome = test.wait(on_node(&test, ("0", 1), APART, LOOK));
         assert_eq!((outcome.stderr.as_str(), outcome.stdout.as_str()), ("", second), "{change}");
-        assert!(is_published());
+        assert!(is_published(&test));
         test.write("done", "");
         let outcome = test.wait(comparing);
         assert_eq!(outcome.stderr.contains("changed since"), change != ":", "{outcome}");
         assert_eq!(outcome.succeeds(), first, "{change}");
         test.silence();
-        assert!(!is_published(), "it is removed with the run");
+        assert!(!is_published(&test), "it is removed with the run");
         test.script("rm -f done").succeeds();
     }
     // Each node compares for itself if nothing can be published.
     test.mode("", 0o777);
-    let outcome = test.wait(on_node(&test, 1, apart_there, look));
+    let outcome = test.wait(on_node(&test, ("0", 1), APART, LOOK));
     assert_eq!(outcome.succeeds(), "apart\n");
+}
+
+/// The first node's part of the step is over, or it is another program.
+#[test]
+fn privileged_a_node_that_no_other_compares_for_compares_for_the_job() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
+    pack(&test);
+    test.wait(on_node(&test, ("0", 0), ":", "true")).succeeds();
+    test.silence();
+    let late = on_node(&test, ("0", 1), ":", &format!("{LOOK}; {UNTIL_DONE}"));
+    wait_until("it compares", || is_published(&test));
+    let outcome = test.wait(on_node(&test, ("0", 2), APART, LOOK));
+    assert_eq!(outcome.succeeds(), "core\nabsent\n", "it does not compare");
+    test.write("done", "");
+    assert_eq!(test.wait(late).succeeds(), "core\nabsent\n");
+    test.silence();
+    assert!(!is_published(&test));
+}
+
+#[test]
+fn privileged_the_next_job_sweeps_what_a_killed_one_left() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
+    pack(&test);
+    let mut killed = on_node(&test, ("0", 0), ":", "exec sleep 1000");
+    wait_until("the outcome is published", || test.script("test -s *.verdict-*").status.success());
+    wait_until("the command has begun", || !test.servers().is_empty());
+    test.kill_all_servers();
+    kill(i32::try_from(killed.id()).unwrap());
+    killed.wait().unwrap();
+    test.silence();
+    assert!(is_published(&test));
+    test.script("touch -d '1 hour ago' *.verdict-*").succeeds();
+    test.wait(on_node(&test, ("1", 0), ":", "true")).succeeds();
+    test.silence();
+    assert!(!is_published(&test));
 }

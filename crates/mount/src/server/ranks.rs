@@ -1,7 +1,6 @@
 //! The ranks that came, and whether they still live.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use quell_base::ProcessStat;
@@ -14,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::roll::RankRecord;
 use crate::errands::Errands;
 use crate::message::{FromRank, FromServer, receive, send};
+use crate::request::{bytes, path_of};
 use crate::stats::Membership;
 
 /// One rank.
@@ -25,8 +25,8 @@ pub(crate) struct Rank {
     pub(crate) process: Option<Watch>,
     pub(crate) membership: Membership,
     pub(crate) stats: Option<PathBuf>,
-    /// The file for what is learned.
-    pub(crate) learned: Option<PathBuf>,
+    /// The file for what is learned, and the least number of lessons that are written.
+    pub(crate) learned: Option<(PathBuf, usize)>,
     pub(crate) seconds_to_exec: f64,
     /// Of its process.
     pub(crate) umask: Mode,
@@ -75,8 +75,8 @@ impl Rank {
                 if created {
                     self.membership = Membership::Created;
                 }
-                self.stats = stats.map(|path| std::ffi::OsString::from_vec(path).into());
-                self.learned = learned.map(|path| std::ffi::OsString::from_vec(path).into());
+                self.stats = stats.map(path_of);
+                self.learned = learned.map(|(path, least)| (path_of(path), least));
                 self.umask = Mode::from_raw_mode(umask);
                 Heard::Join
             }
@@ -121,8 +121,8 @@ impl Rank {
         RankRecord {
             process: self.process.as_ref().map(Watch::identity),
             membership: self.membership,
-            stats: self.stats.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
-            learned: self.learned.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
+            stats: self.stats.clone().map(bytes),
+            learned: self.learned.clone().map(|(path, least)| (bytes(path), least)),
             seconds_to_exec: self.seconds_to_exec,
             umask: self.umask.as_raw_mode(),
         }
@@ -135,8 +135,8 @@ impl Rank {
             connection: None,
             process,
             membership: record.membership,
-            stats: record.stats.map(|path| std::ffi::OsString::from_vec(path).into()),
-            learned: record.learned.map(|path| std::ffi::OsString::from_vec(path).into()),
+            stats: record.stats.map(path_of),
+            learned: record.learned.map(|(path, least)| (path_of(path), least)),
             seconds_to_exec: record.seconds_to_exec,
             umask: Mode::from_raw_mode(record.umask),
             errands: Errands::default(),

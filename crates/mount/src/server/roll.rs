@@ -17,7 +17,7 @@ pub(crate) struct RankRecord {
     pub(crate) membership: Membership,
     /// The file for its statistics: bytes of an absolute path.
     pub(crate) stats: Option<Vec<u8>>,
-    pub(crate) learned: Option<Vec<u8>>,
+    pub(crate) learned: Option<(Vec<u8>, usize)>,
     pub(crate) seconds_to_exec: f64,
     pub(crate) umask: u32,
 }

@@ -345,7 +345,7 @@ fn hosts_of_daemon(uri: &str) -> Vec<String> {
 
 /// A secret, in a file that only this user can read or write.
 fn read_secret(path: &Path) -> Option<String> {
-    String::from_utf8(read_private(CWD, path, SECRET_MAX)?).ok()
+    String::from_utf8(read_private(CWD, path, SECRET_MAX).ok()?.0).ok()
 }
 
 /// The secret that `--key` names.
