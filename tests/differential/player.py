@@ -386,8 +386,9 @@ class Player:
             steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
         else:
             return None
-        if self.views.touched(look) & self.views.unseen[here]:
-            text = self.catch_up(actor)
+        touched = self.views.touched(look)
+        if touched & self.views.unseen[here]:
+            text = self.catch_up(actor) or self.wait_for_hidden(look, touched)
             if text:
                 return text
         for step in steps:
