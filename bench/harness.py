@@ -171,6 +171,15 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
+def costs_of_ways(found: dict[str, list["rig.Measured"]]) -> list[str]:
+    """A table of ways, measured on the rig once a round: metadata operations and seconds."""
+    lines = table("", "metadata operations", "seconds")
+    for name, measured in found.items():
+        operations = spread([one.total for one in measured], 0)
+        lines.append(row(name, operations, spread([one.seconds for one in measured])))
+    return lines
+
+
 def verdict(value: float, limit: float) -> str:
     """The word for a budget."""
     return "kept" if value <= limit else "EXCEEDED"

@@ -57,8 +57,4 @@ def page(found: dict[str, list["rig.Measured"]], nodes: int) -> list[str]:
         f"{harness.setting('MEGABYTES')} MiB on a real shared file system at +{LATENCY} us; medians (least to most) of {harness.rounds()}",
         "rounds, interleaved. Seconds until the last node has it; metadata operations of all nodes by the server's counters.",
     )
-    lines += harness.table("", "metadata operations", "seconds")
-    for name, rounds in found.items():
-        operations = harness.spread([measured.total for measured in rounds], 0)
-        lines.append(harness.row(name, operations, harness.spread([measured.seconds for measured in rounds])))
-    return lines
+    return [*lines, *harness.costs_of_ways(found)]

@@ -44,8 +44,4 @@ def page(found: dict[str, list["rig.Measured"]]) -> list[str]:
         f"most) of {harness.rounds()} rounds, interleaved. Seconds until the last has ended; metadata operations by the server's",
         "counters.",
     )
-    lines += harness.table("", "metadata operations", "seconds")
-    for name, rounds in found.items():
-        operations = harness.spread([measured.total for measured in rounds], 0)
-        lines.append(harness.row(name, operations, harness.spread([measured.seconds for measured in rounds])))
-    return lines
+    return [*lines, *harness.costs_of_ways(found)]

@@ -41,6 +41,7 @@ LEFT_OUT = [
     ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("it stays until the process closes any descriptor of the file", lambda facts, op: op.name in ("lock", "getlk", "olock", "ogetlk") and facts.is_lingering(op)),
+    ("shows in a shared mapping of it only after a process of the run has looked at the file", lambda facts, op: op.name in ("mread", "mwrite") and facts.is_only_mapped(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 

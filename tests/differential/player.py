@@ -252,6 +252,15 @@ class Player:
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
 
+    def is_only_mapped(self, op):
+        """Tells whether others changed a mapped file that has no name and no descriptor left by which the actor looks at it."""
+        here, mapped = ACTORS[op.actor], self.mapped_files.get((op.actor, op.words[0]))
+        if not self.several or here not in NAMESPACES or mapped is None:
+            return False
+        status = os.fstat(mapped[0])
+        held = {inode for number in self.scene.plain.actors[op.actor].descriptors for inode in self.views.slots(Op(op.actor, "fstat", (number,)))}
+        return status.st_nlink == 0 and status.st_ino in self.views.unseen[here] and status.st_ino not in held
+
     def sets_times_again(self, op):
         """Tells whether a mapping that was written to before writes to a file whose time was set since."""
         if (op.actor, op.words[0]) not in self.written_mappings:
@@ -377,8 +386,9 @@ class Player:
             steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
         else:
             return None
-        if self.views.touched(look) & self.views.unseen[here]:
-            text = self.catch_up(actor)
+        touched = self.views.touched(look)
+        if touched & self.views.unseen[here]:
+            text = self.catch_up(actor) or self.wait_for_hidden(look, touched)
             if text:
                 return text
         for step in steps:

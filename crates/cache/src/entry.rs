@@ -216,13 +216,13 @@ impl CacheEntry {
 
     /// The name for the next version of the image.
     pub fn next_image(&self) -> String {
-        let last = self.names_with(IMAGE).iter().filter_map(|name| version_of(name)).max().unwrap_or(0);
+        let last = self.names_with(IMAGE).iter().filter_map(|name| Self::version(name)).max().unwrap_or(0);
         format!("{IMAGE}{}{IMAGE_END}", last + 1)
     }
 
     /// The number of a version by the name of its file.
     pub fn version(name: &str) -> Option<u64> {
-        version_of(name)
+        image_of(name).strip_prefix(IMAGE)?.strip_suffix(IMAGE_END)?.parse().ok()
     }
 
     /// A path for a new recording.
@@ -377,7 +377,7 @@ impl CacheEntry {
     /// The versions of the image. Shape: sorted by name.
     pub fn images(&self) -> Vec<String> {
         let all = self.names_with(IMAGE).into_iter();
-        all.filter(|name| version_of(name).is_some() && name.ends_with(IMAGE_END)).collect()
+        all.filter(|name| is_image(name)).collect()
     }
 }
 
@@ -391,20 +391,21 @@ impl EntryState {
             return settled(text, false);
         }
         // The name stands for a file of the entry and for nothing else.
-        match version_of(target).is_some() && target.ends_with(IMAGE_END) {
+        match is_image(target) {
             true => Self::Image(target.to_owned()),
             false => Self::Nothing,
         }
     }
 }
 
+/// Tells whether a file of this name is a version of the image.
+fn is_image(name: &str) -> bool {
+    CacheEntry::version(name).is_some() && name.ends_with(IMAGE_END)
+}
+
 /// The image whose file, or whose stamp's file, `name` is.
 fn image_of(name: &str) -> &str {
     name.split_inclusive(IMAGE_END).next().unwrap_or(name)
-}
-
-fn version_of(name: &str) -> Option<u64> {
-    image_of(name).strip_prefix(IMAGE)?.strip_suffix(IMAGE_END)?.parse().ok()
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
+use quell_base::files::{WalkedPath, is_anothers};
 use rustix::fs::FileType;
 
 use crate::{CacheEntry, CacheError, CacheKey};
@@ -40,7 +40,9 @@ impl CacheDirectory {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(CacheError::of("open", path)(error)),
         };
-        verify_way(&way)?;
+        if let Some(changeable) = way.replaceable() {
+            return Err(CacheError::Changeable { path: changeable.to_owned() });
+        }
         let Some((_, stat)) = &way.found else { return Ok(None) };
         let path = path.to_owned();
         if !FileType::from_raw_mode(stat.st_mode).is_dir() {
@@ -119,20 +121,6 @@ impl CacheDirectory {
 /// are directories. A link that leads nowhere is seen.
 fn is_unseen(path: &Path) -> bool {
     path.ancestors().find(|part| part.symlink_metadata().is_ok()).is_some_and(Path::is_dir)
-}
-
-/// Refuses a way on which another user could put another directory in the cache's place.
-fn verify_way(way: &WalkedPath) -> Result<(), CacheError> {
-    let changeable = |passed: &PathStep| match passed {
-        PathStep::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
-        PathStep::Link { stat, within, path, .. } => {
-            (changeable_by_others(within) || is_anothers(stat)).then(|| path.clone())
-        }
-    };
-    match way.passed.iter().find_map(changeable) {
-        Some(path) => Err(CacheError::Changeable { path }),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

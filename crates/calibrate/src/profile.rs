@@ -113,7 +113,7 @@ impl Calibration {
         (half.clone(), half)
     }
 
-    /// What the server can do. A client's own limit bends the closed law as a server does, so a bend is the server's only where
+    /// The server's rate. A client's own limit bends the closed law as a server does, so a bend is the server's only where
     /// all clients together get hardly more than one; anything else is the least that it can do, open above.
     fn rate(&self, operation: LoadOperation, cache: CaseCache) -> Option<Figure> {
         let laws = self.results.laws(CaseKind::Metadata(operation), CaseLayout::Unique, cache);
@@ -150,14 +150,14 @@ impl Calibration {
         Some((case.population(), self.results.rates(case)?))
     }
 
-    /// How much more all clients get than one, by absent names, which each client can ask for.
+    /// The rate of all clients over that of one, by absent names, which each client can ask for.
     fn gain(&self) -> Option<f64> {
         let (_, all) = self.of_all(LoadOperation::StatAbsent, CaseCache::Cold)?;
         let (_, one) = self.largest(LoadOperation::StatAbsent, CaseLayout::Unique, CaseCache::Cold)?;
         Some(all.p50 / one.p50)
     }
 
-    /// What would tell more of a server that was not saturated.
+    /// The measurement that would tell more of a server that was not saturated.
     fn settles(&self) -> String {
         format!("{} clients would tell more", self.clients.saturating_mul(2))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 struct Drawn {
     began: Instant,
-    /// When the line was drawn last.
+    /// The time of the last line.
     last: Option<Instant>,
 }
 

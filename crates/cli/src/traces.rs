@@ -47,13 +47,19 @@ pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Fa
     if !force {
         return Err(explain(TraceError::Exists { path: directory.to_owned() }));
     }
-    if !directory.join("header.json").is_file() {
-        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
-        return Err(no_trace.hint("`-o DIR` writes elsewhere"));
-    }
+    verify_replaceable(directory)?;
     let mut aside = directory.as_os_str().to_owned();
     aside.push(".new");
     Ok(Some(aside.into()))
+}
+
+/// Refuses to replace a directory that is no trace.
+pub(crate) fn verify_replaceable(directory: &Path) -> Result<(), Failure> {
+    if directory.join("header.json").is_file() {
+        return Ok(());
+    }
+    let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
+    Err(no_trace.hint("`-o DIR` writes elsewhere"))
 }
 
 /// Puts what was made aside in the place of an earlier trace.

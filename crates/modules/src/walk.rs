@@ -114,7 +114,8 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, Reader), Errn
     }
 }
 
-fn steps(path: &Path) -> VecDeque<OsString> {
+/// The names of a path, without those that mean the same place.
+pub(crate) fn steps(path: &Path) -> VecDeque<OsString> {
     let named = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

@@ -46,6 +46,14 @@ impl Site {
         modules::build(&self.tool, &self.modulepath, None, rebuild, self.directory.path()).unwrap()
     }
 
+    /// A copy of the modulepath without its cache.
+    fn uncached(&self) -> PathBuf {
+        let copy = self.directory.path().join("plain");
+        Command::new("cp").arg("-a").arg(&self.modulepath).arg(&copy).status().unwrap();
+        fs::remove_file(copy.join(modules::NAME)).unwrap();
+        copy
+    }
+
     fn cache(&self) -> String {
         String::from_utf8(fs::read(self.path(modules::NAME)).unwrap()).unwrap()
     }
@@ -161,15 +169,8 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     assert_eq!(site.changes(), []);
 
     // The tool's own cache shows what the lists deny; it leaves out only what lies behind the closed directory.
-    let plain = site.directory.path().join("plain");
-    Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
-    fs::remove_file(plain.join(modules::NAME)).unwrap();
-    let side = |path: &Path| Side {
-        modulepaths: vec![path.to_owned()],
-        variables: Vec::new(),
-        root: None,
-        over: Vec::new(),
-    };
+    let plain = site.uncached();
+    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], ..Side::default() };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -513,9 +514,7 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
         built.closed.contains(&b"appa/we{ird".to_vec()) && !built.closed.contains(&b"appa/self".to_vec())
     );
     assert_eq!(site.changes(), []);
-    let plain = site.directory.path().join("plain");
-    Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
-    fs::remove_file(plain.join(modules::NAME)).unwrap();
+    let plain = site.uncached();
     let others = User::new("others", NOBODY, NOBODY, Vec::new());
     let denied = User::new("1234", 1234, NOBODY, Vec::new());
     // Each file behind the loop has forty names; those of one round are enough here.

@@ -410,7 +410,7 @@ fn privileged_modulepaths_that_modulefiles_add_are_part_of_a_cache() {
         assert!(site.build().rebuilt);
         fs::remove_dir_all(path("compiler/late")).unwrap();
         assert_eq!(site.changes(), [(String::new(), Staleness::Removed)], "{version}");
-        // What some users may not read is in no cache that all of them read.
+        // A cache that all users read holds no file that some of them may not read.
         fs::set_permissions(path("mpi/gcc12/openmpi4"), Permissions::from_mode(0o750)).unwrap();
         assert!(site.changes().iter().any(|(_, what)| *what == Staleness::Closed), "{:?}", site.changes());
         let refused = lmod::build(&site.lmod, &[site.modulepath()], &site.cache());

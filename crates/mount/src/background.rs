@@ -1,10 +1,9 @@
 //! Makes the calling process one of the background: no job, terminal or user waits for it or notices it.
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::Signal;
 
 use crate::error::RunError;
-use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, idle_io, reset_signals};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, idle_io, keep_only, reset_signals};
 
 /// Goes on in a child of init that has a session of its own, no descriptor of the caller's, the lowest priority, and `/` as its
 /// working directory. The calling process ends with status 0, so that a parent need not wait.
@@ -19,12 +18,7 @@ pub fn go_to_background() -> Result<(), RunError> {
         exit_now(0);
     }
     let _is_no_leader = rustix::process::setsid();
-    close_all_but(&[]);
-    if let Ok(null) = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-        let _streams = rustix::stdio::dup2_stdin(&null);
-        let _streams = rustix::stdio::dup2_stdout(&null);
-        let _streams = rustix::stdio::dup2_stderr(&null);
-    }
+    keep_only(&[]);
     let _root_exists = rustix::process::chdir("/");
     reset_signals(&[Signal::HUP.as_raw(), Signal::PIPE.as_raw(), Signal::XFSZ.as_raw()]);
     let _works_as_it_is = rustix::process::nice(19);

@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use crate::difference::{SourceChange, SourceDifference};
 use crate::error::{ImageError, OsError};
 use crate::lock;
+use crate::request::path_of;
 use crate::staleness::{Staleness, is_compared};
 
 /// Operations that are in flight at once unless the caller says otherwise: enough to hide the round trips of a
@@ -189,10 +190,6 @@ fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError
     Ok(subjects)
 }
 
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
 /// The way in which a node is not as it was packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
@@ -321,8 +318,8 @@ fn is_same_listing<B: AsRef<[u8]>>(image: &Image<B>, directory: Nid, names: &[Ve
     packed.filter(counts).eq(names.iter().map(|name| &name[..]).filter(counts))
 }
 
-/// Tells whether `name` is that of a trace, an image, or a file that belongs to one, such as `image`: an application that keeps them beside its
-/// files is not changed by them.
+/// Tells whether `name` is that of a trace, an image, or a file that belongs to one, such as `image`: an application that keeps
+/// them beside its files is not changed by them.
 fn is_own(name: &[u8], image: &[u8]) -> bool {
     let contains = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
     (!image.is_empty() && name.starts_with(image))

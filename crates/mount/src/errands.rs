@@ -3,15 +3,14 @@
 //! The holder does it when all is over, and no rank waits for it. A refresh is a process of its own, with the lowest priority
 //! and no descriptor of the job. Where a launcher kills the holder first, nothing is done: the image is as it was.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::ffi::CString;
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::{Errno, FdFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::published::remove_own;
+use crate::request::path_of;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exec, exit_now, fork, reset_signals};
 
 /// The errands of one rank.
@@ -45,7 +44,7 @@ impl Errands {
     /// Does them all, in a process with one thread.
     pub(crate) fn run(&self) {
         if let Some((path, inode)) = &self.remove {
-            remove_own(&path_of(path), *inode);
+            remove_own(&path_of(path.clone()), *inode);
         }
         if let (Some(refresh), Some(alone)) = (&self.refresh, SingleThreaded::verify())
             && let Ok(Forked::Child) = fork(&alone)
@@ -64,7 +63,7 @@ impl RefreshErrand {
         reset_signals(&[]);
         let _as_it_was = rustix::process::setpriority_process(None, LOWEST);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let image = rustix::fs::openat(CWD, path_of(&self.image), flags, Mode::empty())?;
+        let image = rustix::fs::openat(CWD, path_of(self.image.clone()), flags, Mode::empty())?;
         // Held until the new image is in place. Where locks do not work, two may do the same.
         if rustix::fs::flock(&image, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)
             || version_of(&rustix::fs::fstat(&image)?) != self.version
@@ -80,7 +79,3 @@ impl RefreshErrand {
 
 /// Source: setpriority(2).
 const LOWEST: i32 = 19;
-
-fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
-}

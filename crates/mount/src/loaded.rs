@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
+use quell_base::files::WalkedPath;
 use quell_image::frames::{self, Frames};
 use quell_image::{Image, OpenError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -95,14 +95,8 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
 
 /// Refuses a way on which another user could put another file in an image's place.
 fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
-    let replaceable = |passed: &PathStep| match passed {
-        PathStep::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
-        PathStep::Link { stat, within, path, .. } => {
-            (changeable_by_others(within) || is_anothers(stat)).then(|| path.clone())
-        }
-    };
-    match way.passed.iter().find_map(replaceable) {
-        Some(by) => Err(ImageError::Replaceable { by }),
+    match way.replaceable() {
+        Some(by) => Err(ImageError::Replaceable { by: by.to_owned() }),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! What the process manager of an MPI job does for its ranks, by the first version of PMI's wire protocol: it ends the job, and has a
+//! The process manager of an MPI job, by the first version of PMI's wire protocol: it ends the job, and has a
 //! key-value space in which the ranks meet.
 //!
 //! Hydra, the launcher of MPICH and Intel MPI, notices a rank that fails only once it has called PMI's `init`, which
@@ -89,7 +89,7 @@ fn read_line(
         if !poll(&mut ready, Some(&glance)).is_ok_and(|ready| ready > 0) {
             continue;
         }
-        // What follows the line is not ours to take: the next process of this rank may read it.
+        // Bytes after the line stay in the descriptor: the next process of this rank may read them.
         let mut byte = [0];
         match rustix::io::read(manager, &mut byte)? {
             0 => return Err(Errno::PROTO),

@@ -16,14 +16,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use quell_base::files::WalkedPath;
+use quell_base::files::{WalkedPath, directory_of, read_private};
 use quell_image::{Attributes, DeviceNumber, FileKind, ImageIdentity, Nid, Timestamp};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -183,26 +183,16 @@ impl Publication<'_> {
     }
 
     fn read(&self, now: u64) -> Found {
-        let open = || {
-            // An NFS client asks the server about a directory that is opened, and so learns that a name is not absent any more.
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let directory: OwnedFd = rustix::fs::openat(CWD, self.directory(), flags, Mode::empty())?;
-            let flags =
-                OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-            let file = rustix::fs::openat(&directory, self.file_name(), flags, Mode::empty())?;
-            Ok((rustix::fs::fstat(&file)?, File::from(file)))
-        };
-        let (stat, file) = match open() {
-            Ok(found) => found,
+        // An NFS client asks the server about a directory that is opened, and so learns that a name is not absent any more.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, directory_of(self.image), flags, Mode::empty());
+        let read = |directory: OwnedFd| read_private(&directory, self.file_name(), LENGTH_MAX);
+        let (bytes, stat) = match directory.and_then(read) {
+            Ok(read) => read,
             Err(Errno::NOENT) => return Found::Nothing,
             Err(_) => return Found::Leftover,
         };
-        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
-            return Found::Leftover;
-        }
-        let mut bytes = Vec::new();
-        let whole = file.take(LENGTH_MAX).read_to_end(&mut bytes).ok();
-        let outcome = whole.and_then(|_| serde_json::from_slice::<Outcome>(&bytes).ok());
+        let outcome = serde_json::from_slice::<Outcome>(&bytes).ok();
         match outcome {
             Some(outcome) if self.counts(&outcome, now) => Found::Outcome(outcome.into()),
             None if stat.st_mtime.cast_unsigned().saturating_add(USE.as_secs()) >= now => Found::Claim,
@@ -224,15 +214,10 @@ impl Publication<'_> {
             let made = file.metadata().and_then(|found| found.modified());
             made.is_ok_and(|made| made < SystemTime::now() - 2 * USE)
         };
-        let files = std::fs::read_dir(self.directory()).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(directory_of(self.image)).into_iter().flatten().flatten();
         files
             .filter(|file| file.file_name().as_bytes().starts_with(prefix.as_bytes()) && is_old(file))
             .for_each(|file| _ = std::fs::remove_file(file.path()));
-    }
-
-    fn directory(&self) -> &Path {
-        let parent = self.image.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new("."))
     }
 
     fn path(&self) -> PathBuf {
@@ -332,15 +317,8 @@ impl From<Outcome> for Staleness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stamp::tests::identity;
     use quell_image::original::attributes_from;
-
-    fn identity() -> ImageIdentity {
-        use quell_image::write::{Audience, write};
-        let root = quell_image::original::attributes_of(Path::new("/")).unwrap();
-        let tree = quell_image::ImageTree::new(root).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        write(&tree, &directory.path().join("i"), Audience::Owner, &mut |_| {}).unwrap().identity
-    }
 
     const NOW: u64 = 1000;
 

@@ -1,7 +1,7 @@
 //! A caller's request for a run.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -129,5 +129,5 @@ pub(crate) fn bytes(path: PathBuf) -> Vec<u8> {
 }
 
 pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes))
+    OsString::from_vec(bytes).into()
 }

@@ -20,7 +20,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
+use quell_base::files::WalkedPath;
 use quell_image::ImageIdentity as Identity;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -77,11 +77,7 @@ pub fn may_count(image: &Path) -> bool {
 pub(crate) fn is_private(way: &WalkedPath) -> bool {
     let last = rustix::fs::fstat(&way.directory);
     let closed = last.is_ok_and(|stat| stat.st_mode & 0o022 == 0);
-    closed
-        && way.passed.iter().all(|passed| match passed {
-            PathStep::Directory { stat, .. } => !changeable_by_others(stat),
-            PathStep::Link { stat, .. } => !is_anothers(stat),
-        })
+    closed && way.replaceable().is_none()
 }
 
 /// Removes the stamp of the image at `image`, if there is one.
@@ -157,10 +153,11 @@ fn read_short(file: &OwnedFd) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn identity() -> Identity {
+    /// The identity of an image of nothing.
+    pub(crate) fn identity() -> Identity {
         use quell_image::write::{Audience, write};
         let root = quell_image::original::attributes_of(Path::new("/")).unwrap();
         let tree = quell_image::ImageTree::new(root).unwrap();

@@ -15,14 +15,13 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::error::{RunError, Step, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::MeetingPlace;
-use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only};
 use crate::sys::wrapper::{self, Arrived, Before, hold_back};
 
 /// Makes a child, which goes on from here and becomes the command. In the parent this never returns: it ends as the child
@@ -52,7 +51,8 @@ fn become_command(parent: Pid, before: &Before) {
 }
 
 fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
-    let_go_of_descriptors();
+    // This process has the command's streams, and whatever else was handed down, but no use for them.
+    keep_only(&[]);
     let status = loop {
         let Arrived { signal, sender } = wrapper::next();
         if signal == Signal::CHILD.as_raw() {
@@ -87,17 +87,6 @@ fn watch(command: Pid) -> Option<WaitStatus> {
             Ok(Some((_, status))) => return Some(status),
             Ok(None) | Err(_) => return None,
         }
-    }
-}
-
-/// This process has the command's streams, and whatever else was handed down, but no use for them.
-fn let_go_of_descriptors() {
-    close_all_but(&[]);
-    let null = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-    if let Ok(null) = null {
-        let _streams = rustix::stdio::dup2_stdin(&null);
-        let _streams = rustix::stdio::dup2_stdout(&null);
-        let _streams = rustix::stdio::dup2_stderr(&null);
     }
 }
 

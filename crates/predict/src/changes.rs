@@ -122,7 +122,7 @@ pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
 }
 
 /// A server on the node that keeps every answer for the run. Unit of lifetimes: seconds.
-const KEPT: ClientRules = ClientRules {
+pub(crate) const KEPT: ClientRules = ClientRules {
     positive: 1e9,
     negative: 1e9,
     directory: 1e9,
@@ -191,7 +191,7 @@ fn reading(parameters: &StartParameters, processes: f64) -> PerOperation {
     asks
 }
 
-/// What the kernel reads of a mounted image at a time, scattered as a program touches it. Unit: bytes.
+/// The kernel's read-ahead from a mounted image, which a program touches here and there. Unit: bytes.
 const READ_AHEAD: f64 = 131_072.0;
 
 /// Nodes to which each node passes on.

@@ -40,7 +40,7 @@ pub struct StartParameters {
     pub stripes: f64,
     /// From one node to another. Unit: bytes a second.
     pub network_rate: f64,
-    /// What a start takes, against the model: what the model leaves out.
+    /// The time of a start over the model's, which leaves some of it out.
     pub error: f64,
     /// Keys that the profile does not name and that were taken from the wide prior. Shape: in the order of the file.
     pub assumed: Vec<&'static str>,

@@ -203,7 +203,7 @@ impl Fetcher<'_> {
             let mut stream = approach(*address, self.key, self.stop)?;
             send(&mut stream, &Request::Done(tally))
         };
-        // Where no ancestor is left, none counts.
+        // The tally is lost if no ancestor is left to count it.
         _ = told || ancestors.iter().any(|address| tell(address).is_ok());
     }
 }
@@ -236,7 +236,7 @@ fn facts_of(file: &File) -> std::result::Result<FileFacts, SpreadError> {
 struct Watched<'a> {
     stream: &'a mut TcpStream,
     fetcher: &'a Fetcher<'a>,
-    /// When the peer was approached: the verdict before the file is known.
+    /// The time of the approach: it gives the verdict before the file is known.
     began: Duration,
 }
 

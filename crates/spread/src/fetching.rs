@@ -2,7 +2,7 @@
 //!
 //! A node has one source at a time: a peer, or the file system. It asks a peer for a few parts ahead, in file order, which is the
 //! order of first access; a part that a process or a peer waits for goes first. It leaves a peer that says nothing, that takes too
-//! long over a part, or that has nothing new for a long time. What was asked for there is then asked of the next source.
+//! long over a part, or that has nothing new for a long time. It then asks the next source for the parts that are missing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -46,7 +46,7 @@ enum PartState {
     Present,
 }
 
-/// What to do with a source.
+/// The next step with a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything has arrived.
@@ -175,7 +175,7 @@ impl Fetching {
     }
 }
 
-/// What a peer asked for and has not got.
+/// The parts that a peer asked for and has not got.
 #[derive(Debug)]
 pub struct Serving<Ask>(VecDeque<Ask>);
 

@@ -3,9 +3,9 @@
 //! ```text
 //! fetching   the order of parts, and when a source is left. Pure
 //! places     the tree of nodes. Pure
-//! parts      digests and seals: what makes a part believed
-//! message    what nodes say to each other
-//! state      what a node has, and who waits for it
+//! parts      digests and seals, by which a part is believed
+//! message    the messages between nodes
+//! state      the parts that a node has, and the threads that wait
 //! join       the way to the first node, and to a place in the tree
 //! fetch      from a peer, from the file system
 //! serve      to peers
@@ -14,7 +14,7 @@
 //!
 //! The first node reads the file system. Every other one joins by it and fetches from its parent; its parent's parent, and the file
 //! system in the end, take the place of a peer that is dead, slow or wrong. Both ends of a connection prove that they have the job's
-//! key before either says more. What carries the key, and where the first node is, is the caller's.
+//! key before either says more. The caller carries the key, and finds the first node.
 #![forbid(unsafe_code)]
 
 mod error;

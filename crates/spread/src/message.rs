@@ -1,4 +1,4 @@
-//! What nodes say to each other.
+//! The messages between nodes.
 //!
 //! ```text
 //! connector -> listener   one byte: it has the key, or it asks for the credential that holds it
@@ -61,7 +61,7 @@ pub(crate) enum Reply {
     Alive,
 }
 
-/// What nodes did, of which the first node hears in the end.
+/// The work of nodes, of which the first node hears in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpreadTally {
     /// Nodes that got the file.

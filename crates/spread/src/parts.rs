@@ -18,7 +18,7 @@ pub const PART: usize = 1 << 20;
 /// Longest file. Unit: bytes.
 pub(crate) const LENGTH_MAX: u64 = 4 << 40;
 
-/// What the node that opened the file knows of it.
+/// The file as the node that opened it knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
     /// Random: no two openings have the same.

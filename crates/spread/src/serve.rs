@@ -216,7 +216,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// What a child was told.
+/// The facts that a child was told.
 #[derive(Debug, Default)]
 struct Told {
     facts: bool,

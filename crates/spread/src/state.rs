@@ -1,4 +1,4 @@
-//! What a node has of the file, and who waits for it.
+//! The parts of the file that a node has, and the threads that wait for others.
 
 use crate::fetching::{Fetching, Serving};
 use crate::message::{Ask, SpreadTally};
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the threads of a node share.
+/// The state that the threads of a node share.
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
     state: Mutex<State>,
@@ -101,7 +101,7 @@ impl<'a> Shared<'a> {
         self.began.elapsed()
     }
 
-    /// What is known, changed by `change`; `None` before anything is known.
+    /// Changes the known facts by `change`; `None` before anything is known.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Known) -> T) -> Option<T> {
         self.lock().known.as_mut().map(change)
     }

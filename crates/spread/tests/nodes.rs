@@ -31,7 +31,7 @@ struct Job {
     content: Vec<u8>,
 }
 
-/// What a node ended with.
+/// The result of a node.
 type Ended = Result<SpreadTally, SpreadError>;
 
 impl Job {

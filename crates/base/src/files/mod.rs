@@ -7,8 +7,12 @@
 
 mod folder;
 mod output;
+mod private;
 mod way;
 
 pub use folder::Folder;
 pub use output::{Durability, OutputFile, OutputMode, OutputPlace, put, replace};
-pub use way::{PathStep, RefusedLink, WalkedPath, changeable_by_others, is_anothers, is_unmapped};
+pub use private::read_private;
+pub use way::{
+    PathStep, RefusedLink, WalkedPath, changeable_by_others, directory_of, is_anothers, is_unmapped,
+};

@@ -76,7 +76,29 @@ const LINKS_MAX: usize = 40;
 
 const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+impl PathStep {
+    /// Tells whether a user other than the caller and root can put another file in the place of what lies behind this step.
+    fn is_replaceable(&self) -> bool {
+        match self {
+            Self::Directory { stat, .. } => changeable_by_others(stat),
+            Self::Link { stat, within, .. } => changeable_by_others(within) || is_anothers(stat),
+        }
+    }
+
+    /// The name as it was walked, for messages.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Directory { path, .. } | Self::Link { path, .. } => path,
+        }
+    }
+}
+
 impl WalkedPath {
+    /// The first directory or link at which a user other than the caller and root can make the path lead to another file.
+    pub fn replaceable(&self) -> Option<&Path> {
+        self.passed.iter().find(|step| step.is_replaceable()).map(PathStep::path)
+    }
+
     /// Walks `path` and opens its names with `O_PATH` only. This step refuses nothing.
     ///
     /// # Errors
@@ -135,6 +157,11 @@ fn may_follow(link: &Stat, within: &Stat, last: bool) -> bool {
     let settled = within.st_uid == link.st_uid && within.st_mode & 0o022 == 0;
     let passes = !last && user != 0;
     link.st_uid == 0 || link.st_uid == user || settled && (passes || is_unmapped(link.st_uid))
+}
+
+/// The directory that `path` names a file in: `.` for a name alone.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Tells whether the file of `stat` belongs to a user other than the caller and root.

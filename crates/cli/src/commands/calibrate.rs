@@ -188,7 +188,7 @@ fn may_be_written(file: &Path, force: bool) -> Result<(), Failure> {
         return Err(Failure::message(format!("`{}` exists", shown(file)))
             .hint("`--force` replaces it, `-o FILE` writes elsewhere"));
     }
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = quell_base::files::directory_of(file);
     let writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK);
     writable.map_err(|errno| Failure::new(std::io::Error::from(errno)).context(attempted))
 }

@@ -130,7 +130,7 @@ fn explain(error: ImportError) -> Failure {
 
 /// The number of files that `strace -ff -o PATH` left, where there is none of that name itself.
 fn thread_logs(path: &Path) -> Option<usize> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = quell_base::files::directory_of(path);
     let stem = path.file_name()?.as_bytes();
     let is_log = |name: &OsStr| {
         let number = name.as_bytes().strip_prefix(stem).and_then(|rest| rest.strip_prefix(b"."));

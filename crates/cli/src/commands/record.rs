@@ -154,10 +154,7 @@ fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
     if !flags.force || !directory.exists() {
         return Ok(());
     }
-    if !directory.join("header.json").is_file() {
-        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
-        return Err(no_trace.hint("`-o DIR` writes elsewhere").status(OURS));
-    }
+    traces::verify_replaceable(directory).map_err(|failure| failure.status(OURS))?;
     let program = flags.command.first().map(OsString::as_os_str).unwrap_or_default();
     quell_record::find(program, std::env::var_os("PATH").as_deref()).map_err(explain)?;
     std::fs::remove_dir_all(directory).map_err(|error| {

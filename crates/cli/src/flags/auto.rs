@@ -90,8 +90,8 @@ pub struct CacheMake {
     quell cache prune --older 30d")]
 pub struct CachePath {}
 
-/// Remove images, recordings and notes. What another process is making is spared, and so is what was used in the last hour when
-/// --max makes room.
+/// Remove images, recordings and notes. A file that another process is making is spared, and --max spares files used in the
+/// last hour.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 #[command(after_help = "Examples:\n  \

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 ///
 /// Every rank of a launcher (srun, mpirun, mpiexec) runs the command, and one on each node acts. The nodes find each other by what the
 /// launcher tells, or by a small file beside IMG. They prove to each other that they belong to the job, and every part is checked on
-/// the way. A node whose peers are dead, slow or out of reach reads IMG itself. What DEST already has is not sent again.
+/// the way. A node whose peers are dead, slow or out of reach reads IMG itself. Parts that DEST already has are not sent again.
 ///
 /// DEST appears whole or not at all. Without a launcher and --peers this node alone makes the copy.
 ///

@@ -128,16 +128,12 @@ impl Auto<'_> {
 
     fn in_image(&self, found: &Found) -> Result<u8, Failure> {
         self.explain(&format!("image: {}", shown(&found.path)));
-        let lessons =
-            found.own.as_ref().filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
-        let learn = found.own.as_ref().filter(|(_, name)| still_learns(name)).map(|_| Learn {
-            file: lessons.filter(|_| self.is_first),
-            due: LessonsDue::AtTheEnd { least: LESSONS_WORTH },
-        });
-        let refresh = found
-            .own
-            .as_ref()
-            .map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
+        let own = found.own.as_ref();
+        let lessons = own.filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
+        let learns = own.is_some_and(|(_, name)| still_learns(name));
+        let learn =
+            learns.then_some(Learn { file: lessons, due: LessonsDue::AtTheEnd { least: LESSONS_WORTH } });
+        let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
         let mut tell = |stale: StaleSources<'_>| self.tell(&stale);

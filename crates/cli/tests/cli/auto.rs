@@ -75,7 +75,7 @@ fn originals(test: &Test, arguments: &str) -> Option<u64> {
 
 #[test]
 fn privileged_the_first_start_is_recorded_and_later_ones_come_from_the_image() {
-    for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+    for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
         first(&test);
         assert_eq!(originals(&test, "0"), Some(0));
         let entry = entries(&test).pop().unwrap();
@@ -118,11 +118,11 @@ fn the_separator_may_be_left_out() {
     assert_eq!(test.quell(&["run", "--auto", "--root"]).code(), 125);
 }
 
-/// What a traced process may not do ends the recording before it is done.
+/// The recording ends before a process does what a traced process may not do.
 #[test]
 fn privileged_a_first_command_may_trace_and_gain_privileges() {
     let needs = [Need::Root, Need::Fuse, Need::Ptrace, Need::Program("strace"), Need::Program("id")];
-    let Some(test) = Test::of_nobody(&needs) else { return };
+    let Some(test) = Test::of_ordinary_user(&needs) else { return };
     plant(&test);
     test.script("cp $(command -v id) suid").succeeds();
     std::os::unix::fs::chown(test.path("suid"), Some(0), Some(0)).unwrap();
@@ -348,7 +348,7 @@ fn privileged_damage_is_put_aside_and_made_anew() {
 /// A cache that cannot be written to, or that others can: plain, with one line.
 #[test]
 fn privileged_a_cache_that_cannot_be_used_costs_one_line() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     plant(&test);
     let one_line = |line: &str| {
         let said = auto(&test, line);
@@ -376,7 +376,7 @@ fn privileged_a_cache_that_cannot_be_used_costs_one_line() {
 /// Another user has prepared the entry before, in a directory that both may write to.
 #[test]
 fn privileged_an_image_that_another_user_planted_is_not_used() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     plant(&test);
     auto(&test, "$auto -- env/bin/app 0").succeeds();
     until_there_is_an_image(&test);
@@ -516,7 +516,7 @@ fn privileged_ranks_of_a_node_agree() {
 
 #[test]
 fn privileged_images_of_the_site_come_first_and_nothing_is_written_there() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     plant(&test);
     let root = Test::of(User::Ourselves);
     std::fs::set_permissions(root.path(""), PermissionsExt::from_mode(0o755)).unwrap();

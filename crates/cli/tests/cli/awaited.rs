@@ -8,7 +8,7 @@ const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 
 /// Both kinds of users.
 fn of_both() -> Option<[Test; 2]> {
-    Some([Test::privileged(ALL)?, Test::of_nobody(ALL)?])
+    Some([Test::privileged(ALL)?, Test::of_ordinary_user(ALL)?])
 }
 
 /// Says that a file is not there, waits until it is, and prints it.

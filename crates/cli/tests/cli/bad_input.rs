@@ -147,7 +147,7 @@ fn privileged_commands_that_cannot_run_from_an_image() {
 
 #[test]
 fn privileged_outputs_that_cannot_be_written() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace]) else { return };
     test.pack();
     std::fs::create_dir(test.path("closed")).unwrap();
     test.mode("closed", 0o555);
@@ -348,7 +348,7 @@ fn privileged_a_foreign_erofs_file_system() {
 
 #[test]
 fn privileged_images_that_another_user_could_have_made() {
-    let Some(test) = Test::of_nobody(FUSE) else { return };
+    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
     test.pack();
     test.mode("app.qimg", 0o602);
     session!(|line| fails(&test, line), @"
@@ -431,7 +431,7 @@ fn privileged_no_fuse_device() {
 
 #[test]
 fn privileged_a_fuse_device_for_root_only() {
-    let Some(test) = Test::of_nobody(FUSE) else { return };
+    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
     test.pack();
     let run = |flags: &str| {
         let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
@@ -464,7 +464,7 @@ fn privileged_a_fuse_device_for_root_only() {
 
 #[test]
 fn privileged_namespaces_are_forbidden() {
-    let Some(test) = Test::of_nobody(FUSE) else { return };
+    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
     test.pack();
     let run = |flags: &str| {
         // The setting is each user namespace's own; its creator may change it there.
@@ -492,7 +492,7 @@ fn privileged_namespaces_are_forbidden() {
 
 #[test]
 fn privileged_statistics_that_cannot_be_written() {
-    let Some(test) = Test::of_nobody(FUSE) else { return };
+    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
     test.pack();
     std::fs::create_dir(test.path("closed")).unwrap();
     test.mode("closed", 0o555);

@@ -23,7 +23,7 @@ fn start(test: &Test, words: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What the processes said, the first node's line among it; all have succeeded.
+/// The lines of the processes, the first node's among them; all have succeeded.
 fn said(nodes: Vec<Child>) -> Vec<String> {
     let outputs = nodes.into_iter().map(|node| node.wait_with_output().unwrap());
     let mut lines: Vec<String> = outputs
@@ -91,9 +91,9 @@ fn the_file_is_not_its_own_copy() {
 
 #[test]
 fn privileged_a_peer_of_another_user_gets_its_own_copy_and_nothing_else() {
-    let Some(test) = Test::of_nobody(&[]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[]) else { return };
     plant(&test);
-    // What root reads under the same name is another file, with another key.
+    // Root reads another file under the same name, with another key.
     let roots = Test::new();
     roots.write("image", vec![7; 3_000_000]);
     roots.write_mode("key", "another secret, of another user\n", 0o600);
@@ -112,7 +112,7 @@ fn privileged_a_peer_of_another_user_gets_its_own_copy_and_nothing_else() {
     }
 }
 
-/// What a job of four nodes says and leaves.
+/// A job on several nodes leaves the image on each, and says so in one line.
 fn spreads(slurm: &Slurm, launcher: &[&str], nodes: u32) {
     let names = &["n1", "n2", "n3", "n4"][..nodes as usize];
     let dest = "/tmp/quell-bcast";
@@ -135,7 +135,7 @@ fn spreads(slurm: &Slurm, launcher: &[&str], nodes: u32) {
 
 #[test]
 fn privileged_the_nodes_of_a_job_find_each_other() {
-    for user in [User::Nobody, User::Ourselves] {
+    for user in [User::Ordinary, User::Ourselves] {
         let Some(slurm) = Slurm::new(user) else { return };
         plant(&slurm.test);
         let step = ["srun", "--quiet", "--overcommit"];

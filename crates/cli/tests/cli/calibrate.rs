@@ -237,7 +237,7 @@ fn a_directory_of_any_name_reaches_a_second_client_behind_a_shell() {
 
 #[test]
 fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
-    let Some(test) = Test::of_nobody(&[]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[]) else { return };
     session!(|line| test.script(line), @"
     $ quell calibrate /mnt -o fs.toml => 2
     quell: error: cannot work in `/mnt`: EACCES (permission denied)

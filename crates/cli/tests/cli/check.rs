@@ -40,7 +40,7 @@ fn untimed(mut outcome: Outcome) -> Outcome {
 
 #[test]
 fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
-    let tests = [Test::privileged(ALL), Test::of_nobody(ALL)];
+    let tests = [Test::privileged(ALL), Test::of_ordinary_user(ALL)];
     insta::allow_duplicates! { tests.into_iter().flatten().for_each(|test| {
         test.pack();
         snapshot!(untimed(test.quell(&["check", "app.qimg"])), @"
@@ -76,7 +76,7 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
 
 #[test]
 fn privileged_a_stamp_of_another_user_does_not_count() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     test.pack();
     test.quell(&["-q", "check", "app.qimg"]).succeeds();
     test.write("env/lib/a.txt", "changed\n");
@@ -89,7 +89,7 @@ fn privileged_a_stamp_of_another_user_does_not_count() {
 
 #[test]
 fn privileged_where_no_stamp_can_be_left_the_result_stands() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     test.pack();
     test.quell(&["-q", "check", "app.qimg", "--valid-for", "0"]).succeeds();
     assert!(!test.path("app.qimg.checked").exists());
@@ -110,7 +110,7 @@ fn privileged_where_no_stamp_can_be_left_the_result_stands() {
 /// The program lists the directory, and files of quell in it do not count as names.
 #[test]
 fn privileged_image_and_trace_may_lie_in_a_directory_that_the_image_answers_for() {
-    let tests = [Test::privileged(ALL), Test::of_nobody(ALL)];
+    let tests = [Test::privileged(ALL), Test::of_ordinary_user(ALL)];
     for test in tests.into_iter().flatten() {
         test.plant();
         test.quell(&["-q", "record", "-o", "env/lib/app.qtrace", "--", "env/bin/app"]).succeeds();

@@ -57,7 +57,7 @@ impl Slurm {
     /// The cluster for a test of `user`, with a tree and its image; `None`, and a line that says why, where there can be
     /// none.
     pub(crate) fn new(user: User) -> Option<Self> {
-        Test::of_nobody(NEEDS)?;
+        Test::of_ordinary_user(NEEDS)?;
         let barred = Command::new("unshare").args(["--net", "--mount", "--pid", "--fork", "true"]).status();
         if !barred.is_ok_and(|status| status.success()) {
             return skip("this machine lets nobody make network namespaces");

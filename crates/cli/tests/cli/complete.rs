@@ -64,7 +64,7 @@ fn stats(test: &Test, name: &str) -> Value {
 #[test]
 fn privileged_programs_run_where_their_directories_are_gone() {
     for nobody in [false, true] {
-        let test = if nobody { Test::of_nobody(ALL) } else { Test::privileged(ALL) };
+        let test = if nobody { Test::of_ordinary_user(ALL) } else { Test::privileged(ALL) };
         let Some(test) = test else { return };
         let environment = Environment::new(&test);
         recorded(&test, &environment, "app.qimg", &[]);
@@ -166,7 +166,8 @@ fn privileged_without_fuse_the_image_is_extracted() {
 fn privileged_without_fuse_what_was_not_read_is_a_file_that_cannot_be_opened() {
     let needs = [Need::Root, Need::Fuse, Need::Ptrace, Need::Program("python3")];
     for identity in ["", "setpriv --reuid 65534 --regid 65534 --clear-groups"] {
-        let test = if identity.is_empty() { Test::privileged(&needs) } else { Test::of_nobody(&needs) };
+        let test =
+            if identity.is_empty() { Test::privileged(&needs) } else { Test::of_ordinary_user(&needs) };
         let Some(test) = test else { return };
         let environment = Environment::new(&test);
         let app = environment.app().display().to_string();

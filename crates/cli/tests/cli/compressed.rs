@@ -5,7 +5,7 @@ use crate::harness::{Need, Test};
 /// The planted tree with its compressed image, for root and for an ordinary user.
 fn packed() -> Option<[Test; 2]> {
     let needs = &[Need::Fuse, Need::Ptrace, Need::Program("zstd")];
-    let tests = [Test::privileged(needs)?, Test::of_nobody(needs)?];
+    let tests = [Test::privileged(needs)?, Test::of_ordinary_user(needs)?];
     for test in &tests {
         test.plant();
         test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();

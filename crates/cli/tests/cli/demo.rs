@@ -6,8 +6,10 @@ const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 
 #[test]
 fn privileged_the_demo_shows_the_whole_way() {
-    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
-    for test in [ours, of_nobody] {
+    let (Some(ours), Some(of_ordinary_user)) = (Test::privileged(ALL), Test::of_ordinary_user(ALL)) else {
+        return;
+    };
+    for test in [ours, of_ordinary_user] {
         let mut command = test.command(&crate::harness::with_quell(&["demo"]));
         command.env("TMPDIR", test.path(""));
         let outcome = test.finish(command);
@@ -23,8 +25,12 @@ fn privileged_the_demo_shows_the_whole_way() {
 /// Without FUSE the image is extracted, and the demo shows the saving.
 #[test]
 fn privileged_the_demo_shows_the_effect_without_fuse() {
-    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
-    for (test, identity) in [(ours, ""), (of_nobody, "setpriv --reuid 65534 --regid 65534 --clear-groups")] {
+    let (Some(ours), Some(of_ordinary_user)) = (Test::privileged(ALL), Test::of_ordinary_user(ALL)) else {
+        return;
+    };
+    for (test, identity) in
+        [(ours, ""), (of_ordinary_user, "setpriv --reuid 65534 --regid 65534 --clear-groups")]
+    {
         let script = format!(
             "mount --bind /dev/null /dev/fuse; export TMPDIR={}; exec {identity} {} demo",
             test.text(""),

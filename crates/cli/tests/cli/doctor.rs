@@ -15,7 +15,7 @@ macro_rules! snapshot {
 const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 
 fn tests() -> Option<[Test; 2]> {
-    Some([Test::privileged(ALL)?, Test::of_nobody(ALL)?])
+    Some([Test::privileged(ALL)?, Test::of_ordinary_user(ALL)?])
 }
 
 /// The answers by name.
@@ -162,9 +162,9 @@ fn privileged_no_fuse_device_and_one_that_is_closed() {
     quell run     extracts the image into memory (mode `extract`)
     quell record  works
     ");
-    let of_nobody = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {QUELL} doctor");
-    let Some(_) = Test::of_nobody(ALL) else { return };
-    snapshot!(with_device(&test, "mknod -m 600 dev/fuse c 10 229", &of_nobody), @r#"
+    let of_ordinary_user = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {QUELL} doctor");
+    let Some(_) = Test::of_ordinary_user(ALL) else { return };
+    snapshot!(with_device(&test, "mknod -m 600 dev/fuse c 10 229", &of_ordinary_user), @r#"
     status 0
     --- stdout
     user namespace   ok

@@ -122,7 +122,7 @@ fn left(test: &Test, engine: &str, script: &str) -> (Outcome, u64) {
 
 #[test]
 fn privileged_both_engines_record_the_same_of_programs() {
-    let (Some(root), Some(user)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    let (Some(root), Some(user)) = (Test::privileged(ALL), Test::of_ordinary_user(ALL)) else { return };
     for test in [root, user] {
         plant(&test);
         let is_installed =
@@ -186,7 +186,7 @@ fn privileged_changes_below_the_mount_are_the_programs_own() {
         l = os.open('lk', os.O_RDWR | os.O_CREAT); fcntl.lockf(l, fcntl.LOCK_EX)\n\
         p = os.fork()\nif p == 0:\n    try: fcntl.lockf(os.open('lk', os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)\n    \
         except OSError as e: os._exit(e.errno)\n    os._exit(0)\nprint(os.waitpid(p, 0)[1] >> 8)\nos.rename('m', 'n'); print(sorted(os.listdir()))\n";
-    let (Some(root), Some(user)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    let (Some(root), Some(user)) = (Test::privileged(ALL), Test::of_ordinary_user(ALL)) else { return };
     for test in [root, user] {
         let fresh = || test.script("rm -rf work; mkdir work").succeeds();
         for words in [["sh", "-c", CHANGES], ["python3", "-c", DATA]] {

@@ -62,7 +62,7 @@ pub(crate) enum User {
     /// The user that runs the tests.
     Ourselves,
     /// [`NOBODY`].
-    Nobody,
+    Ordinary,
 }
 
 /// A fresh directory in which commands run.
@@ -88,18 +88,18 @@ impl Test {
     }
 
     /// The same, with commands that an ordinary user runs.
-    pub(crate) fn of_nobody(needs: &[Need]) -> Option<Self> {
+    pub(crate) fn of_ordinary_user(needs: &[Need]) -> Option<Self> {
         let unmet =
             [Need::Root].iter().chain(needs).find_map(|need| need.unmet()).or_else(quell_is_out_of_reach);
         match unmet {
-            None => Some(Self::of(User::Nobody)),
+            None => Some(Self::of(User::Ordinary)),
             Some(why) => skip(&why),
         }
     }
 
     /// Both kinds of users, root first, each with the usual tree and its image.
     pub(crate) fn packed(needs: &[Need]) -> Option<[Self; 2]> {
-        let tests = [Self::privileged(needs)?, Self::of_nobody(needs)?];
+        let tests = [Self::privileged(needs)?, Self::of_ordinary_user(needs)?];
         tests.iter().for_each(Self::pack);
         Some(tests)
     }
@@ -232,7 +232,7 @@ impl Test {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut command = match self.user {
             User::Ourselves => Command::new(&words[0]),
-            User::Nobody => {
+            User::Ordinary => {
                 let mut command = Command::new("setpriv");
                 let id = NOBODY.to_string();
                 command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"]).arg(&words[0]);
@@ -463,7 +463,7 @@ fn unusable_fuse() -> Option<String> {
 
 fn quell_is_out_of_reach() -> Option<String> {
     static REACHED: LazyLock<bool> =
-        LazyLock::new(|| Test::of(User::Nobody).quell(&["--version"]).status.success());
+        LazyLock::new(|| Test::of(User::Ordinary).quell(&["--version"]).status.success());
     (!*REACHED).then(|| format!("user {NOBODY} cannot execute `{QUELL}`"))
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The image of the planted tree, for root and for an ordinary user.
 fn packed() -> Option<[Test; 2]> {
     let needs = &[Need::Ptrace, Need::Program("mksquashfs"), Need::Program("fsck.erofs")];
-    let tests = [Test::privileged(needs)?, Test::of_nobody(needs)?];
+    let tests = [Test::privileged(needs)?, Test::of_ordinary_user(needs)?];
     for test in &tests {
         test.plant();
         test.script("touch -d 2026-01-02T03:04:05Z env env/lib env/bin env/lib/a.txt").succeeds();
@@ -102,7 +102,7 @@ fn privileged_what_is_taken_out_equals_what_was_packed() {
 /// An extracted program must not be setuid to the user who extracts it. A closed directory is filled before it is closed.
 #[test]
 fn privileged_modes_and_owners_as_an_ordinary_user() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace]) else { return };
     test.plant();
     test.script("chmod 4755 env/bin/app; chmod 6711 env/lib/a.txt; chmod 555 env/lib").succeeds();
     test.pack_as_it_is();

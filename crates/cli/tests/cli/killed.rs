@@ -106,8 +106,8 @@ const WAIT: &str =
 
 #[test]
 fn privileged_killing_everything_of_a_run_leaves_nothing() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
+    for user in [User::Ourselves, User::Ordinary] {
+        if Test::of_ordinary_user(ALL).is_none() {
             return;
         }
         let stage = Stage::new(user);
@@ -143,8 +143,8 @@ fn privileged_killing_everything_of_a_run_leaves_nothing() {
 
 #[test]
 fn privileged_killing_the_first_rank_leaves_the_others_working() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
+    for user in [User::Ourselves, User::Ordinary] {
+        if Test::of_ordinary_user(ALL).is_none() {
             return;
         }
         let stage = Stage::new(user);
@@ -178,8 +178,8 @@ fn privileged_servers_that_are_killed_together_are_an_error_not_a_hang() {
 
 #[test]
 fn privileged_a_server_that_is_killed_is_replaced() {
-    for user in [User::Ourselves, User::Nobody] {
-        if Test::of_nobody(ALL).is_none() {
+    for user in [User::Ourselves, User::Ordinary] {
+        if Test::of_ordinary_user(ALL).is_none() {
             return;
         }
         let stage = Stage::new(user);

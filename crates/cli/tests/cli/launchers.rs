@@ -254,8 +254,10 @@ fn with_exchange(test: &Test) {
 
 #[test]
 fn privileged_real_ranks_exchange_data_inside_one_namespace() {
-    let (Some(test), Some(of_nobody)) = (Test::privileged(MPI), Test::of_nobody(MPI)) else { return };
-    for test in [test, of_nobody] {
+    let (Some(test), Some(of_ordinary_user)) = (Test::privileged(MPI), Test::of_ordinary_user(MPI)) else {
+        return;
+    };
+    for test in [test, of_ordinary_user] {
         with_exchange(&test);
         let ours = std::fs::read_link("/proc/self/ns/mnt").unwrap().to_str().unwrap().to_owned();
         assert_eq!(exchanged(&test, &[]), BTreeSet::from([ours.clone()]));

@@ -54,7 +54,7 @@ fn refresh(test: &Test) -> String {
 /// Each day the program imports one more package, and each day it does so in another order.
 #[test]
 fn privileged_a_program_that_changes_daily_converges_without_a_recording() {
-    for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+    for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
         plant(&test);
         test.script("for day in 0 1 2 3 4 5 6 7 8; do python3 env/main.py $day 0; done").succeeds();
         test.quell(&["-q", "record", "-o", "app.qtrace", "python3", "env/main.py", "1", "0"]).succeeds();

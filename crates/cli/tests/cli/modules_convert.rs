@@ -230,7 +230,7 @@ fn privileged_what_others_may_write_is_not_evaluated_as_root() {
 
 #[test]
 fn privileged_an_ordinary_user_makes_no_copy_that_another_user_can_read() {
-    let Some(test) = Test::of_nobody(&[]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[]) else { return };
     plant(&test);
     let mode = |path: &Path| std::fs::metadata(path).unwrap();
     let out = ["modules", "convert", "--to", "rc", "one", "--no-verify", "--out"];

@@ -211,7 +211,7 @@ fn privileged_a_modulepath_that_can_have_no_cache_turns_no_nightly_check_red() {
 
 #[test]
 fn privileged_a_cache_that_one_cannot_read_is_not_one_that_is_absent() {
-    let Some(test) = Test::of_nobody(&[]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[]) else { return };
     test.write("m/a/1.0", "#%Module\n");
     test.write_mode("m/.modulecache", "#%Module5.3\n", 0o600);
     std::os::unix::fs::lchown(test.path("m/.modulecache"), Some(0), Some(0)).unwrap();
@@ -270,7 +270,7 @@ fn privileged_what_root_makes_aside_stays_below_a_closed_directory() {
 #[test]
 fn privileged_what_others_make_aside_of_a_closed_directory_is_theirs_alone() {
     let Some(prefix) = tool("modules-5.7.0") else { return };
-    let Some(test) = Test::of_nobody(&[]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[]) else { return };
     let seen = restrict(&test, "temporary");
     std::fs::create_dir(test.path("temporary")).unwrap();
     test.give("temporary");
@@ -386,7 +386,7 @@ fn privileged_a_timer_and_hooks_bring_caches_up_to_date() {
     let first = std::fs::read(&cache).unwrap();
     refresh().succeeds();
     assert_eq!(std::fs::read(&cache).unwrap(), first);
-    // What EasyBuild and Spack call after an installation.
+    // EasyBuild and Spack call these hooks after an installation.
     let hook = format!(
         "QUELL_MODULES_SETTINGS={settings} python3 -c 'import sys; sys.path.insert(0, \"{}\"); import easybuild_hooks; \
          easybuild_hooks.end_hook()'",

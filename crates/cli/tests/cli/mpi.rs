@@ -81,7 +81,7 @@ impl Library {
 
 /// A tree with its image, for an ordinary user.
 fn packed() -> Option<Test> {
-    let test = Test::of_nobody(NEEDS)?;
+    let test = Test::of_ordinary_user(NEEDS)?;
     test.pack();
     Some(test)
 }
@@ -117,7 +117,7 @@ fn remove_started(test: &Test) {
 #[test]
 fn privileged_ranks_of_each_library_exchange_data() {
     for library in LIBRARIES {
-        let Some(test) = Test::of_nobody(NEEDS) else { return };
+        let Some(test) = Test::of_ordinary_user(NEEDS) else { return };
         test.plant();
         compiled(&test, "exchange", library.compiler, &[]);
         std::fs::rename(test.path("exchange"), test.path("env/bin/exchange")).unwrap();

@@ -398,8 +398,8 @@ fn privileged_a_recorded_run_is_served_by_quell() {
 
 #[test]
 fn privileged_images_repeat_to_the_byte() {
-    let Some([test, of_nobody]) = Test::packed(ALL) else { return };
-    for test in [&test, &of_nobody] {
+    let Some([test, of_ordinary_user]) = Test::packed(ALL) else { return };
+    for test in [&test, &of_ordinary_user] {
         test.quell(&["-q", "pack", "app.qtrace", "-o", "again.qimg", "--root", "env"]).succeeds();
         assert_eq!(test.read("again.qimg"), test.read("app.qimg"));
         test.quell(&["-q", "pack", "app.qtrace", "--force", "-o", "again.qimg", "--root", "env"]).succeeds();

@@ -11,7 +11,7 @@ const PAGES: usize = 8192;
 
 /// Both kinds of users, each with a large file and a program that touches pages of it.
 fn touching() -> Option<[Test; 2]> {
-    let tests = [Test::privileged(ALL)?, Test::of_nobody(ALL)?];
+    let tests = [Test::privileged(ALL)?, Test::of_ordinary_user(ALL)?];
     for test in &tests {
         let content: Vec<u8> = (0..PAGES * 4096).map(|at| (at / 4096 * 5 + at % 4096 / 9) as u8).collect();
         test.write("env/big.bin", content);

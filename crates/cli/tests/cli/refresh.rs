@@ -46,7 +46,7 @@ fn privileged_an_image_is_made_anew_and_says_what_changed() {
 
 #[test]
 fn privileged_refreshing_refuses_what_it_must_not_touch() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     test.pack();
     std::fs::copy(test.path("app.qimg"), test.path("cut.qimg")).unwrap();
     test.give("cut.qimg");

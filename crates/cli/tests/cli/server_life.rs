@@ -10,7 +10,7 @@ use crate::harness::{Need, QUELL, Test, next_line, send, wait_until, with_quell}
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
 
 fn packed() -> Option<Test> {
-    let test = Test::of_nobody(ALL)?;
+    let test = Test::of_ordinary_user(ALL)?;
     test.pack();
     Some(test)
 }
@@ -60,7 +60,7 @@ fn privileged_a_hundred_ranks_that_come_at_once_share_a_server() {
 /// 128 processes of one run touch at the same moment what the kernel has not seen yet.
 #[test]
 fn privileged_128_processes_are_cold_at_once() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     test.plant();
     let content = |number: usize| format!("{number}\n").repeat(20_000);
     (0..16).for_each(|number| test.write(&format!("env/data/{number}"), content(number)));
@@ -116,10 +116,10 @@ fn privileged_images_and_jobs_have_a_server_each() {
 
 #[test]
 fn privileged_users_of_one_image_have_a_server_each() {
-    let (Some(of_nobody), Some(of_root)) = (packed(), Test::privileged(ALL)) else { return };
-    let image = of_nobody.text("app.qimg");
-    let data = of_nobody.text("env/lib/unread.txt");
-    let users = [&of_nobody, &of_root];
+    let (Some(of_ordinary_user), Some(of_root)) = (packed(), Test::privileged(ALL)) else { return };
+    let image = of_ordinary_user.text("app.qimg");
+    let data = of_ordinary_user.text("env/lib/unread.txt");
+    let users = [&of_ordinary_user, &of_root];
     let runs = users.map(|test| {
         let script = format!("echo ready; read -r line; cat {data}");
         let mut child = test.start(&["run", "--trust", &image, "--", "sh", "-c", &script]);

@@ -29,7 +29,7 @@ fn lines(outcome: Outcome) -> Vec<String> {
 
 #[test]
 fn privileged_a_step_prints_what_it_prints_without_quell() {
-    for user in [User::Nobody, User::Ourselves] {
+    for user in [User::Ordinary, User::Ourselves] {
         let Some(slurm) = Slurm::new(user) else { return };
         for options in ["-N2 -n4 -l --mpi=none", "-N3 -n6 -l --mpi=pmi2", "-N4 -n16 -l --mpi=pmi2"] {
             let plain = lines(slurm.run(&step(options, &["env/bin/app"])));
@@ -43,7 +43,7 @@ fn privileged_a_step_prints_what_it_prints_without_quell() {
 
 #[test]
 fn privileged_the_ranks_of_a_node_share_a_namespace_and_a_server() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let place = "echo $(hostname) $(readlink /proc/self/ns/mnt)";
     let plain = lines(slurm.run(&step("-N4 -n16", &["sh", "-c", place])));
     let shared = lines(slurm.run(&from_image("-N4 -n16", &["sh", "-c", place])));
@@ -68,7 +68,7 @@ fn privileged_the_ranks_of_a_node_share_a_namespace_and_a_server() {
 /// Rank 0 comes late, and the others do not wait for it. Then its check ends the step, which would last for ever.
 #[test]
 fn privileged_a_check_that_fails_ends_the_step() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     slurm.test.write("env/lib/a.txt", "altered\n");
     let late = "[ $SLURM_PROCID != 0 ] || while [ $(ls started | wc -l) != 7 ]; do sleep 0.05; done\n\
                 exec $quell run --on-stale fail app.qimg -- sh -c 'sleep 1000 & : > started/$SLURM_PROCID; exec sleep 1000'";
@@ -92,7 +92,7 @@ fn privileged_a_check_that_fails_ends_the_step() {
 /// By default no step ends: all nodes serve what changed, and one line says so.
 #[test]
 fn privileged_a_change_is_seen_on_all_nodes_and_told_once() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     slurm.test.write("env/lib/a.txt", "altered\n");
     slurm.test.write("env/lib/added.txt", "");
     for options in ["-N4 -n8 -l", "-N4 -n8 -l --mpi=pmi2 --distribution=cyclic", "-N1 -n8 -l"] {
@@ -114,7 +114,7 @@ const INSIDE_AN_ALLOCATION: [&str; 2] = [
 
 #[test]
 fn privileged_launchers_of_mpi_inside_an_allocation() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let inside = |launcher: &str, command: &[&str]| {
         let words = ["salloc", "--quiet", "--overcommit", "-N2", "-n4"];
         let mut command =
@@ -156,7 +156,7 @@ const LASTING: &str = "#!/bin/sh\n\
 
 #[test]
 fn privileged_a_cancelled_job_leaves_nothing_on_its_nodes() {
-    for user in [User::Nobody, User::Ourselves] {
+    for user in [User::Ordinary, User::Ourselves] {
         let Some(slurm) = Slurm::new(user) else { return };
         let lasting = if has_control_groups() { LASTING.to_owned() } else { LASTING.replace("setsid ", "") };
         slurm.test.write_mode("job.sh", lasting, 0o755);
@@ -176,7 +176,7 @@ fn privileged_a_cancelled_job_leaves_nothing_on_its_nodes() {
 
 #[test]
 fn privileged_an_interrupted_srun_leaves_nothing() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     slurm.test.run(&["mkdir", "started"]).succeeds();
     let lasting = from_image("-N2 -n4", &["sh", "-c", ": > started/$SLURM_PROCID; sleep 1000; exit 3"]);
     for signals in [1, 2] {
@@ -201,7 +201,7 @@ fn privileged_an_interrupted_srun_leaves_nothing() {
 
 #[test]
 fn privileged_the_tasks_of_an_array_are_jobs_of_their_own() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let script = "#!/bin/sh\n$quell run app.qimg -- sh -c 'env/bin/app; echo $SLURM_ARRAY_TASK_ID'\n";
     slurm.test.write_mode("job.sh", script, 0o755);
     let submit = ["sbatch", "--parsable", "--array=1-12", "-n1", "-o", "job.%a", "job.sh"];
@@ -222,7 +222,7 @@ fn privileged_the_tasks_of_an_array_are_jobs_of_their_own() {
 /// The processors that the server may use, beside those of rank 0.
 #[test]
 fn privileged_the_server_stays_in_the_step_and_off_the_core_of_rank_0() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let allowed = |process: i32| {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
         status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:\t")?.to_owned())).unwrap()
@@ -258,7 +258,7 @@ fn is_shell(process: i32) -> bool {
 /// Processes that a rank leaves running end with the step, and the server, which lives as long, does not delay that.
 #[test]
 fn privileged_processes_left_by_ranks_end_with_the_step() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let left = if has_control_groups() { "1000" } else { "2" };
     let leave = format!("setsid sleep {left} > /dev/null 2>&1 & cat env/lib/a.txt");
     let outcome = slurm.run(&from_image("-N2 -n4", &["sh", "-c", &leave]));
@@ -270,7 +270,7 @@ fn privileged_processes_left_by_ranks_end_with_the_step() {
 /// program leaves it the time to write.
 #[test]
 fn privileged_statistics_are_written_while_the_step_lasts() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
     let script = "$quell run --stats stats.json app.qimg env/bin/app\n\
                   while [ ! -e stats.json ]; do sleep 0.05; done";
     slurm.run(&step("-N1 -n1", &["sh", "-c", script])).succeeds();
@@ -280,13 +280,15 @@ fn privileged_statistics_are_written_while_the_step_lasts() {
     slurm.assert_clean(&["stats.json"]);
 }
 
+/// A program that looks for many names, enough for an image to be worth it.
+const LOOKS: &str = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
+    while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n";
+
 /// The same line in each job: the first is recorded, later ones run from the image, with one namespace a node.
 #[test]
 fn privileged_one_word_in_every_job() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
-    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
-        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n\
-        echo $(hostname) $(readlink /proc/self/ns/mnt)\n";
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
+    let program = format!("{LOOKS}echo $(hostname) $(readlink /proc/self/ns/mnt)\n");
     slurm.test.write_mode("one/bin/app", program, 0o755);
     let (cache, root) = (slurm.test.text("cache"), slurm.test.text("one"));
     let auto =
@@ -317,10 +319,8 @@ fn privileged_one_word_in_every_job() {
 /// Slurm ends what a step leaves behind, also the process that makes the image. The epilogue waits for that one.
 #[test]
 fn privileged_the_task_epilogue_of_the_first_rank_has_the_image_made() {
-    let Some(slurm) = Slurm::new(User::Nobody) else { return };
-    let program = "#!/bin/sh\ncd \"${0%/*}/..\"\nn=0\n\
-        while [ $n -lt 300 ]; do test -e lib/absent$n; n=$((n + 1)); done\n";
-    slurm.test.write_mode("one/bin/app", program, 0o755);
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
+    slurm.test.write_mode("one/bin/app", LOOKS, 0o755);
     let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     slurm.test.write_mode(
         "task-epilog",

@@ -149,7 +149,7 @@ fn run(test: &Test, on_stale: &str, arguments: &[&str]) -> (Outcome, String) {
 #[test]
 fn privileged_every_change_gives_what_the_plain_program_gives() {
     for change in &CHANGES {
-        for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+        for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
             pack(&test);
             test.script(change.script).succeeds();
             let words = [&["home/app/bin/app"], change.arguments].concat();
@@ -189,7 +189,7 @@ fn started(test: &Test, then: &str) -> Child {
 
 #[test]
 fn privileged_the_next_server_knows_what_changed() {
-    for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+    for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
         pack(&test);
         test.script("echo changed > home/app/lib/core.txt; echo o > home/app/lib/override.conf; rm home/app/conf/settings")
             .succeeds();
@@ -205,7 +205,7 @@ fn privileged_the_next_server_knows_what_changed() {
 
 #[test]
 fn privileged_a_run_that_began_before_a_change_keeps_no_later_one_from_it() {
-    for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+    for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
         pack(&test);
         let mut earlier = started(&test, "cat home/app/lib/core.txt");
         test.write("home/app/lib/core.txt", "changed\n");
@@ -272,7 +272,7 @@ fn privileged_the_user_chooses_what_a_change_does() {
 /// Another user could put an image in place of the new one, or owns the image.
 #[test]
 fn privileged_only_the_users_own_image_in_a_private_directory_is_refreshed() {
-    let Some(test) = Test::of_nobody(ALL) else { return };
+    let Some(test) = Test::of_ordinary_user(ALL) else { return };
     pack(&test);
     test.write("home/app/lib/core.txt", "changed\n");
     let image = test.read("app.qimg");
@@ -321,7 +321,7 @@ fn privileged_an_extraction_shows_the_originals_of_what_changed() {
         "mv home/app/lib home/app/l; ln -s l home/app/lib",
         "rm -r home/app/pkgs/one; echo 1 > home/app/pkgs/one",
     ] {
-        for test in [Test::privileged(ALL), Test::of_nobody(ALL)].into_iter().flatten() {
+        for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
             pack(&test);
             test.script(change).succeeds();
             let plain = test.run(&["sh", "-c", look]);

@@ -10,7 +10,7 @@ use crate::harness::{Need, Test, next_line, send, wait_until};
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
 
 fn packed() -> Option<Test> {
-    let test = Test::of_nobody(ALL)?;
+    let test = Test::of_ordinary_user(ALL)?;
     test.pack();
     Some(test)
 }

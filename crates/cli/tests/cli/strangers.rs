@@ -83,7 +83,7 @@ const IS_SERVED: &str = "$quell run app.qimg -- grep -c quell- /proc/self/mounti
 
 #[test]
 fn privileged_a_stranger_who_never_answers_stops_no_run() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     let name = meeting_place(&test);
     let first = vec![format!("{name}-0")];
@@ -102,7 +102,7 @@ fn privileged_a_stranger_who_never_answers_stops_no_run() {
 
 #[test]
 fn privileged_strangers_at_every_name_make_a_run_plain() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     let name = meeting_place(&test);
     let all: Vec<String> = (0..16).map(|attempt| format!("{name}-{attempt}")).collect();
@@ -115,7 +115,7 @@ fn privileged_strangers_at_every_name_make_a_run_plain() {
 
 #[test]
 fn privileged_a_run_that_failed_for_its_limits_fails_no_other() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     for limit in ["8", "9", "10"] {
         let tight = format!("ulimit -n {limit}; exec $quell run app.qimg -- true");
@@ -130,7 +130,7 @@ fn privileged_a_run_that_failed_for_its_limits_fails_no_other() {
 
 #[test]
 fn privileged_strangers_who_connect_keep_no_failed_run_alive() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     let name = meeting_place(&test);
     let _stranger = Stranger::python(&format!(
@@ -242,7 +242,7 @@ fn privileged_a_recording_stays_in_its_directory_whatever_has_its_name() {
 
 #[test]
 fn privileged_an_image_that_others_can_change_or_replace_is_refused() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     test.script("mkdir -p way/here && cp app.qimg way/here").succeeds();
     let stranger = |name: &str, id: u32| std::os::unix::fs::lchown(test.path(name), Some(id), None).unwrap();
@@ -306,7 +306,7 @@ fn privileged_root_extracts_no_rights_from_a_strangers_image() {
 
 #[test]
 fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
-    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    let Some(test) = Test::of_ordinary_user(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     test.quell(&["check", "app.qimg"]).succeeds();
     test.write("env/lib/a.txt", "changed\n");

@@ -91,9 +91,11 @@ fn script(test: &Test, script: &str) -> Outcome {
 
 #[test]
 fn privileged_what_is_given() {
-    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    let (Some(ours), Some(of_ordinary_user)) = (Test::privileged(ALL), Test::of_ordinary_user(ALL)) else {
+        return;
+    };
     given_alike(&ours);
-    given_alike(&of_nobody);
+    given_alike(&of_ordinary_user);
 }
 
 fn given_alike(test: &Test) {
@@ -194,7 +196,7 @@ fn privileged_programs_of_every_kind() {
 /// A working directory that no path leads to.
 #[test]
 fn privileged_an_unreachable_working_directory() {
-    let (Some(test), Some(of_nobody)) = (packed(), Test::of_nobody(ALL)) else { return };
+    let (Some(test), Some(of_ordinary_user)) = (packed(), Test::of_ordinary_user(ALL)) else { return };
     let removed = "mkdir gone; cd gone; rmdir ../gone; test -e ../env/bin/app && echo beside";
     for way in WAYS {
         let again = format!(
@@ -203,16 +205,16 @@ fn privileged_an_unreachable_working_directory() {
         );
         assert!(test.script(&again).succeeds().contains("gone"), "{way:?}");
     }
-    of_nobody.pack();
-    of_nobody.write("closed/inner/file", "here\n");
-    of_nobody.mode("app.qimg", 0o644);
-    of_nobody.mode("closed", 0o000);
+    of_ordinary_user.pack();
+    of_ordinary_user.write("closed/inner/file", "here\n");
+    of_ordinary_user.mode("app.qimg", 0o644);
+    of_ordinary_user.mode("closed", 0o000);
     for way in WAYS.into_iter().filter(|way| !way.records()) {
-        let mut command = of_nobody.command(&way.before(&of_nobody, &["cat", "file"]));
-        command.current_dir(of_nobody.path("closed/inner"));
-        assert_eq!(of_nobody.finish(command).succeeds(), "here\n", "{way:?}");
+        let mut command = of_ordinary_user.command(&way.before(&of_ordinary_user, &["cat", "file"]));
+        command.current_dir(of_ordinary_user.path("closed/inner"));
+        assert_eq!(of_ordinary_user.finish(command).succeeds(), "here\n", "{way:?}");
     }
-    of_nobody.mode("closed", 0o755);
+    of_ordinary_user.mode("closed", 0o755);
 }
 
 /// A resource limit that stops quell must not stop the command.

@@ -248,11 +248,7 @@ fn ask(
     let question = [OsStr::new("cachebuild"), links.path().as_os_str()];
     let mut command = tool.command(&Environment::default());
     command.args(question);
-    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
-        tool: tool.to_string(),
-        user: user.name.clone(),
-        source,
-    })?;
+    let answer = tools::run(command, user, PATIENCE).map_err(tools::not_run(tool, user))?;
     let made = place::read_made(&links.path().join(NAME), user, CACHE_LIMIT as u64);
     let mut cache = made.map(|text| Cache::parse(&text)).unwrap_or_default();
     if answer.status != 0 {

@@ -242,7 +242,7 @@ mod tests {
             let trees: Vec<Tree> = paths.iter().map(scan).collect();
             let plan = plan(&trees, strategy, Consent::default(), &mut SystemNames);
             let written = write(&plan, &Destination::InPlace, &mut NoJudge).unwrap();
-            // What users installed since does not matter.
+            // Files that users installed since do not matter.
             fs::write(paths[0].join("appa/9.0"), "#%Module\n").unwrap();
             fs::write(paths[0].join("README"), "no modulefile\n").unwrap();
             for record in &written.records {

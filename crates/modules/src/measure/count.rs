@@ -95,11 +95,7 @@ pub(super) fn run(
     let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
-    tools::run(command, &request.user, tools::PATIENCE).map_err(|source| ModulesError::Run {
-        tool: setup.tool.to_string(),
-        user: request.user.name.clone(),
-        source,
-    })
+    tools::run(command, &request.user, tools::PATIENCE).map_err(tools::not_run(&setup.tool, &request.user))
 }
 
 /// The median CPU time, user and system, of runs without the recorder.

@@ -73,7 +73,7 @@ impl Setup {
         Self {
             name: "plain",
             tool: request.tool.clone(),
-            environment: environment(request, &side),
+            environment: side.environment(&request.variables),
             options: Vec::new(),
             image: None,
             trees: copies.iter().map(|copy| with_added(copy, added)).collect(),
@@ -128,7 +128,7 @@ impl Context<'_> {
         let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
         let side = Side { modulepaths, variables: strategy.variables(), root: None, over: Vec::new() };
         let mut setup = self.plain(name);
-        setup.environment = environment(self.request, &side);
+        setup.environment = side.environment(&self.request.variables);
         for (tree, new) in setup.trees.iter_mut().zip(side.modulepaths) {
             tree.push(new);
         }
@@ -271,16 +271,6 @@ fn with_added(modulepath: &Path, added: &[(PathBuf, PathBuf)]) -> Vec<PathBuf> {
         next += 1;
     }
     all
-}
-
-/// An environment with a side's modulepaths, the site's settings and the side's own.
-fn environment(request: &MeasureRequest, side: &Side) -> Environment {
-    let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
-    Environment {
-        modulepaths: side.modulepaths.clone(),
-        variables: request.variables.iter().cloned().chain(own).collect(),
-        over: Vec::new(),
-    }
 }
 
 /// Runs quell as this user.

@@ -140,7 +140,8 @@ fn run_over(
     })
 }
 
-fn not_run(tool: &Tool, user: &User) -> impl FnOnce(io::Error) -> ModulesError {
+/// The error of a tool that cannot be started.
+pub(crate) fn not_run(tool: &Tool, user: &User) -> impl FnOnce(io::Error) -> ModulesError {
     let (tool, user) = (tool.to_string(), user.name.clone());
     move |source| ModulesError::Run { tool, user, source }
 }

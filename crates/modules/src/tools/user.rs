@@ -90,7 +90,7 @@ fn in_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result
 fn show_over(over: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS)?;
     let no = None::<&Path>;
-    // What the site mounts meanwhile still arrives here; what is mounted here reaches no other process.
+    // Mounts of the site still arrive here; mounts made here reach no other process.
     mount(no, "/", no, MsFlags::MS_REC | MsFlags::MS_SLAVE, no)?;
     for (name, directory) in over {
         mount(Some(directory), name, no, MsFlags::MS_BIND | MsFlags::MS_REC, no)?;

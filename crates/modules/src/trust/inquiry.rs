@@ -2,11 +2,12 @@
 
 use super::hands::{Hands, is_roots};
 use crate::access::{ATTRIBUTE, Access, Acl};
+use crate::walk::steps;
 use quell_base::{MountEntry, mountinfo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The most links on the way from one name to a file. Source: path_resolution(7).
 const LINKS: usize = 40;
@@ -33,7 +34,7 @@ impl Inquiry {
     ///
     /// For a path that does not exist, the directory counts in which it would be made.
     pub(crate) fn path(&mut self, path: &Path) {
-        let mut rest: VecDeque<OsString> = names(path);
+        let mut rest: VecDeque<OsString> = steps(path);
         let mut place = PathBuf::from("/");
         let mut links = 0;
         let mut is_shared = self.place(&place);
@@ -67,7 +68,7 @@ impl Inquiry {
             if target.is_absolute() {
                 place = PathBuf::from("/");
             }
-            for name in names(&target).into_iter().rev() {
+            for name in steps(&target).into_iter().rev() {
                 rest.push_front(name);
             }
             is_shared = self.place(&place);
@@ -109,16 +110,6 @@ impl Inquiry {
     pub(crate) fn hands(self) -> Hands {
         self.hands
     }
-}
-
-/// The names of a path, without those that mean the same place.
-fn names(path: &Path) -> VecDeque<OsString> {
-    let named = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        _ => None,
-    };
-    path.components().filter_map(named).collect()
 }
 
 /// The FUSE mounts of ordinary users, by device; `user_id=` is the user who runs the server.

@@ -129,7 +129,7 @@ impl Tools {
         let pairs = self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user)));
         let asking = Asking {
             walks: pairs.map(|pair| (pair, walk())).collect(),
-            environments: sides.map(|side| self.environment(side)),
+            environments: sides.map(|side| side.environment(&self.variables)),
             naming: &naming,
             jobs: self.jobs.get(),
             count: Count::new(progress),
@@ -169,15 +169,6 @@ impl Tools {
         Ok(Comparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
     }
 
-    fn environment(&self, side: &Side) -> Environment {
-        let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        Environment {
-            modulepaths: side.modulepaths.clone(),
-            variables: self.variables.iter().cloned().chain(own).collect(),
-            over: side.over.clone(),
-        }
-    }
-
     /// The users that ask, and those that do not.
     fn users(&self, trees: &[&Tree], sides: [&Side; 2]) -> (Vec<User>, Option<Unasked>) {
         let (mut asked, unasked) = match (self.users.is_empty(), is_root()) {
@@ -214,7 +205,7 @@ impl Tools {
 struct Asking<'a> {
     environments: [Environment; 2],
     naming: &'a Naming,
-    /// What each user was told by each tool.
+    /// The answers of each tool to each user.
     walks: BTreeMap<(&'a Tool, &'a User), Mutex<Walk>>,
     jobs: usize,
     count: Count<'a>,
@@ -223,7 +214,7 @@ struct Asking<'a> {
 /// The states of each tool and user.
 type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<State>>>;
 
-/// What a tool is asked next as a user.
+/// The next questions to a tool as a user.
 type Round<'t, 'a> = &'t mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>;
 
 /// Rounds of questions.

@@ -16,6 +16,8 @@ pub(crate) use states::AFTER;
 pub use users::{Unasked, members};
 
 use crate::ModulesError;
+use crate::tools::Environment;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +36,16 @@ pub struct Side {
 }
 
 impl Side {
+    /// An environment with the modulepaths, the site's variables and the side's own.
+    pub(crate) fn environment(&self, site: &[(OsString, OsString)]) -> Environment {
+        let own = self.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        Environment {
+            modulepaths: self.modulepaths.clone(),
+            variables: site.iter().cloned().chain(own).collect(),
+            over: self.over.clone(),
+        }
+    }
+
     /// The places of the modulepaths for this process. Shape: as `modulepaths`.
     fn places(&self) -> Vec<PathBuf> {
         let place = |path: &PathBuf| {

@@ -116,7 +116,7 @@ impl Asked {
 /// The words between a question and the loads before it.
 pub(crate) const AFTER: &str = ", after load ";
 
-/// What a user is told by a tool, as far as later questions depend on it.
+/// The answers of a tool to a user, as far as later questions depend on them.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// Names in listings of shells without modules.
@@ -178,7 +178,7 @@ impl Walk {
     pub(super) fn new_states(&mut self, naming: &Naming) -> Vec<Arc<State>> {
         let mut states = Vec::new();
         for ((_, name), (from, variables)) in std::mem::take(&mut self.opening) {
-            // Where one side alone adds a modulepath, the answers differ already.
+            // The answers differ already if one side alone adds a modulepath.
             let [Some(old), Some(new)] = variables else { continue };
             let (assigned, _) = split_assignments(&old);
             let Some(modulepaths) = paths(&assigned, naming) else { continue };
@@ -212,7 +212,7 @@ impl Walk {
         primers.iter().flat_map(|primer| names.iter().map(move |name| pair(primer, name))).collect()
     }
 
-    /// What a shell is asked once: listings and `purge`.
+    /// The questions that a shell is asked once: listings and `purge`.
     pub(super) fn listings(kind: ToolKind, state: &Arc<State>) -> impl Iterator<Item = Asked> {
         let questions = match kind {
             ToolKind::Modules => MODULES,
@@ -222,7 +222,7 @@ impl Walk {
         questions.iter().map(question).map(|words| Asked::within(words, state))
     }
 
-    /// What a shell is asked about names, after its listings. `collection` makes a saved collection of these names, in their order.
+    /// The questions about names, after the listings. `collection` makes a saved collection of these names, in their order.
     pub(super) fn questions(
         &self,
         state: &Arc<State>,

@@ -258,17 +258,21 @@ mod tests {
         of(trees, &inquiry.hands()).asked
     }
 
-    fn tree(files: &[(u32, u32, u32)]) -> Tree {
-        let entry = |&(uid, gid, mode): &(u32, u32, u32)| Entry {
-            path: b"a/1".to_vec(),
+    /// `of` is user, group and mode.
+    fn entry(path: &str, of: (u32, u32, u32), kind: EntryKind) -> Entry {
+        Entry {
+            path: path.into(),
             is_link: false,
-            access: Some(access(uid, gid, mode)),
+            access: Some(access(of.0, of.1, of.2)),
             identity: None,
             modified: 0,
             size: 0,
-            kind: EntryKind::File(Vec::new()),
-        };
-        let entries = files.iter().map(entry).collect();
+            kind,
+        }
+    }
+
+    fn tree(files: &[(u32, u32, u32)]) -> Tree {
+        let entries = files.iter().map(|file| entry("a/1", *file, EntryKind::File(Vec::new()))).collect();
         Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }
     }
 
@@ -288,21 +292,12 @@ mod tests {
 
     #[test]
     fn who_must_be_in_two_groups_asks_as_a_member_of_both() {
-        let entry = |path: &str, gid, mode, kind| Entry {
-            path: path.into(),
-            is_link: false,
-            access: Some(access(0, gid, mode)),
-            identity: None,
-            modified: 0,
-            size: 0,
-            kind,
-        };
         let file = || EntryKind::File(Vec::new());
         let entries = vec![
-            entry("a", 50, 0o750, EntryKind::Directory),
-            entry("a/1", 60, 0o640, file()),
-            entry("a/2", 50, 0o640, file()),
-            entry("a/3", 0, 0o600, file()),
+            entry("a", (0, 50, 0o750), EntryKind::Directory),
+            entry("a/1", (0, 60, 0o640), file()),
+            entry("a/2", (0, 50, 0o640), file()),
+            entry("a/3", (0, 0, 0o600), file()),
         ];
         let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
         let users = asked(&[&tree]);
@@ -337,18 +332,9 @@ mod tests {
 
     #[test]
     fn sets_of_groups_beyond_the_limit_are_named() {
-        let entry = |path: String, gid, mode, kind| Entry {
-            path: path.into(),
-            is_link: false,
-            access: Some(access(0, gid, mode)),
-            identity: None,
-            modified: 0,
-            size: 0,
-            kind,
-        };
         let pair = |number: u32| {
-            let directory = entry(format!("{number}"), 100 + number, 0o750, EntryKind::Directory);
-            [directory, entry(format!("{number}/f"), 200 + number, 0o640, EntryKind::File(Vec::new()))]
+            let directory = entry(&format!("{number}"), (0, 100 + number, 0o750), EntryKind::Directory);
+            [directory, entry(&format!("{number}/f"), (0, 200 + number, 0o640), EntryKind::File(Vec::new()))]
         };
         let entries = (10..50).flat_map(pair).collect();
         let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };

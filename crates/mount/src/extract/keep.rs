@@ -19,7 +19,7 @@ use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege};
 use crate::rendezvous::is_this_user;
-use crate::server::ranks::{Heard, Rank, Watch, is_full};
+use crate::server::ranks::{Heard, Rank, Watch, forget_the_dead, is_full};
 use crate::stats::{ExtractStats, ImageStats, RunMode, RunStats};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork};
 
@@ -146,13 +146,7 @@ struct Keeper {
 impl Keeper {
     /// Tells whether no rank is left, and none is on the way.
     fn is_deserted(&mut self) -> bool {
-        let gone = |watch: &mut Option<Watch>| {
-            if watch.as_ref().is_some_and(Watch::is_over) {
-                *watch = None;
-            }
-        };
-        gone(&mut self.starter);
-        self.ranks.iter_mut().for_each(|rank| gone(&mut rank.process));
+        forget_the_dead(&mut self.starter, &mut self.ranks);
         self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
     }
 

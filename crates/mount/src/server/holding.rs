@@ -11,7 +11,7 @@ use super::builder::Builder;
 use super::handover::{Fact, HandoverMemory};
 use super::lifeline::Pair;
 use super::made_files::MadeFiles;
-use super::ranks::{Rank, Watch};
+use super::ranks::{Rank, Watch, forget_the_dead};
 use super::roll::Roll;
 use super::slots::Death;
 use crate::counters::Counters;
@@ -110,13 +110,7 @@ impl Holding {
 
     /// Waits no longer for those that are over.
     pub(crate) fn forget_the_dead(&mut self) {
-        let gone = |watch: &mut Option<Watch>| {
-            if watch.as_ref().is_some_and(Watch::is_over) {
-                *watch = None;
-            }
-        };
-        gone(&mut self.starter);
-        self.ranks.iter_mut().for_each(|rank| gone(&mut rank.process));
+        forget_the_dead(&mut self.starter, &mut self.ranks);
     }
 
     /// Tells whether no rank lives that was let in, nor the one that is to be the first.

@@ -6,14 +6,16 @@
 //! file, its descriptor is closed, and with it all its locks there.
 //!
 //! A lock that has to wait does not keep a thread: it is tried again until it is free, or until a signal reaches the program.
-//! Owners and waiting locks are written down in memory that outlives the server.
+//! Owners and waiting locks are written down in memory that outlives the server. The outcome of a wait is written down
+//! before the program is told, and the record goes afterwards: the next server tells it again, and tries nothing again that the
+//! program may have undone since.
 //!
 //! ```text
 //! owner:   | node | owner | descriptor + 1, ledger + 1 << 32 | handle | whole file | process | unused |
-//! waiting: | request | node | handle | owner | start | end | kind, whole file << 31, process << 32 |
+//! waiting: | request | node | handle | owner | start | end | kind, (errno + 1) << 8 or 0, whole file << 31, process << 32 |
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +25,7 @@ use rustix::io::Errno;
 
 use super::lock_files::{self, LockFile, UNLOCK};
 use super::node::Node;
+use super::slots::{Attempt, Before};
 use crate::fuse::abi::NodeId;
 use crate::fuse::request::{FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
@@ -48,8 +51,14 @@ struct State {
     owners: HashMap<OwnerKey, Owner>,
     /// By request.
     waiting: HashMap<u64, Waiting>,
-    /// Requests that may come to wait, with whether a signal has reached their program meanwhile.
+    /// Requests that an earlier server had wait. They are not tried again when they are found in a slot.
+    waited: HashSet<u64>,
+    /// Outcomes that an earlier server may not have told.
+    untold: Vec<Settled>,
+    /// Requests that may come to wait, with whether a signal is known to have reached their program.
     arriving: HashMap<u64, bool>,
+    /// Requests that an earlier server was to interrupt, and that may not have been found in their slot yet.
+    interrupted: HashSet<u64>,
     /// Files with the number of their RELEASE requests that are being answered.
     leaving: HashMap<Node, u32>,
 }
@@ -61,11 +70,28 @@ pub(crate) struct Leaving<'l> {
     node: Node,
 }
 
+/// A request that may come to wait, until it is answered or waits.
+#[derive(Debug)]
+pub(crate) struct Arriving<'l> {
+    locks: &'l LockTable,
+    unique: Unique,
+}
+
 /// The outcome for a lock that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locking {
     Done,
     Waits,
+    /// Its owner was done with the file meanwhile: it must be opened again.
+    Again,
+}
+
+/// The outcome of a wait, which is to be told.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) unique: Unique,
+    pub(crate) outcome: Result<(), Errno>,
+    index: Index,
 }
 
 /// An owner's locks of one kind on one file.
@@ -87,6 +113,7 @@ struct Owner {
 #[derive(Debug, Clone)]
 struct Waiting {
     index: Index,
+    key: OwnerKey,
     lock: Lock,
     file: LockFile,
 }
@@ -114,18 +141,35 @@ impl LockTable {
         }
         for index in waiting.used() {
             let words: [u64; 7] = std::array::from_fn(|number| waiting.get(index, number));
-            let (node, lock) = read_waiting(&words, root);
-            if let Some(owner) = state.owners.get(&OwnerKey::of(node, &lock)) {
-                let file = owner.file.clone();
-                state.waiting.insert(words[0], Waiting { index, lock, file });
+            state.waited.insert(words[0]);
+            if let Some(outcome) = read_outcome(words[6]) {
+                state.untold.push(Settled { unique: Unique(words[0]), outcome, index });
+                continue;
             }
+            let (node, lock) = read_waiting(&words, root);
+            let key = OwnerKey::of(node, &lock);
+            let Some(file) = state.owners.get(&key).map(|owner| owner.file.clone()) else {
+                state.untold.push(Settled { unique: Unique(words[0]), outcome: Err(Errno::NOLCK), index });
+                continue;
+            };
+            state.waiting.insert(words[0], Waiting { index, key, lock, file });
         }
         Self { owners, waiting, root, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Notes that a request may come to wait, before any other request is read: a signal for it may be the next one.
-    pub(crate) fn expect(&self, unique: Unique) {
-        lock(&self.state).arriving.insert(unique.0, false);
+    pub(crate) fn expect(&self, unique: Unique) -> Arriving<'_> {
+        let mut state = lock(&self.state);
+        if !state.waited.contains(&unique.0) {
+            let interrupted = state.interrupted.remove(&unique.0);
+            state.arriving.insert(unique.0, interrupted);
+        }
+        Arriving { locks: self, unique }
+    }
+
+    /// Tells whether an earlier server had a request wait: its answer is given, or will be.
+    pub(crate) fn has_waited(&self, unique: Unique, attempt: Attempt<'_>) -> bool {
+        attempt.before() == Before::Begun || lock(&self.state).waited.contains(&unique.0)
     }
 
     /// Notes a RELEASE before any other request is read. The kernel does not let close(2) wait for it: the program may ask
@@ -169,10 +213,13 @@ impl LockTable {
         let done: Vec<OwnerKey> =
             state.owners.iter().filter(|(key, owner)| is_done(key, owner)).map(|(key, _)| *key).collect();
         for key in done {
-            if let Some(owner) = state.owners.remove(&key) {
-                // Its descriptor may be a copy of the program's, with which the locks would live on.
-                let _closed_soon = owner.file.apply(&everything(key));
+            let Some(owner) = state.owners.get(&key) else { continue };
+            // Its descriptor may be a copy of the program's, with which the locks would live on.
+            let _closed_soon = owner.file.apply(&everything(key));
+            // A lock that waits is not given up with those that are held, and needs the owner when it is free.
+            if !state.waiting.values().any(|waiting| waiting.key == key) {
                 self.owners.free(owner.index);
+                state.owners.remove(&key);
             }
         }
         drop(state);
@@ -221,37 +268,56 @@ impl LockTable {
         node: Node,
         wanted: Lock,
         file: LockFile,
+        attempt: Attempt<'_>,
     ) -> Result<Locking, Errno> {
+        let key = OwnerKey::of(node, &wanted);
         let mut state = lock(&self.state);
+        if !state.owners.contains_key(&key) {
+            return Ok(Locking::Again);
+        }
         if state.arriving.remove(&unique.0) == Some(true) {
             return Err(Errno::INTR);
         }
-        if state.waiting.contains_key(&unique.0) {
-            // An earlier server had it wait, and was killed before it took the next request.
-            return Ok(Locking::Waits);
-        }
         let words = waiting_words(unique, node, &wanted, self.root);
         let index = self.waiting.insert(words).ok_or(Errno::NOLCK)?;
-        state.waiting.insert(unique.0, Waiting { index, lock: wanted, file });
+        // Before it can be granted: the next server must not take it for one that was not tried yet.
+        attempt.begin();
+        state.waiting.insert(unique.0, Waiting { index, key, lock: wanted, file });
         drop(state);
         self.changed.notify_all();
         Ok(Locking::Waits)
     }
 
-    /// A signal reached the program that waits for `unique`. Returns whether its lock waited.
-    pub(crate) fn interrupt(&self, unique: Unique) -> bool {
+    /// A signal reached the program that waits for `unique`. Returns the outcome to tell if its lock waited; one that is about to
+    /// wait is waited for, so that a server which is killed meanwhile leaves both requests.
+    pub(crate) fn interrupt(&self, unique: Unique) -> Option<Settled> {
+        let is_arriving = |state: &mut State| state.arriving.contains_key(&unique.0);
+        let state = lock(&self.state);
+        let mut state = self.changed.wait_while(state, is_arriving).unwrap_or_else(PoisonError::into_inner);
+        self.settle(&mut state, unique.0, Err(Errno::INTR))
+    }
+
+    /// The same for a signal that an earlier server was told of. Its request may be found in another slot, sooner or later.
+    pub(crate) fn interrupt_left(&self, unique: Unique) -> Option<Settled> {
         let mut state = lock(&self.state);
         if let Some(interrupted) = state.arriving.get_mut(&unique.0) {
             *interrupted = true;
-            return false;
+        } else if !state.waited.contains(&unique.0) {
+            state.interrupted.insert(unique.0);
         }
-        match state.waiting.remove(&unique.0) {
-            Some(waiting) => {
-                self.waiting.free(waiting.index);
-                true
-            }
-            None => false,
-        }
+        self.settle(&mut state, unique.0, Err(Errno::INTR))
+    }
+
+    /// Ends a wait, for this server and for later ones.
+    fn settle(&self, state: &mut State, unique: u64, outcome: Result<(), Errno>) -> Option<Settled> {
+        let index = state.waiting.remove(&unique)?.index;
+        self.waiting.set(index, KIND, self.waiting.get(index, KIND) | outcome_bits(outcome));
+        Some(Settled { unique: Unique(unique), outcome, index })
+    }
+
+    /// The program was told.
+    pub(crate) fn told(&self, settled: &Settled) {
+        self.waiting.free(settled.index);
     }
 
     /// The request was answered without waiting.
@@ -268,24 +334,23 @@ impl LockTable {
         first.filter(|_| others.next().is_none())
     }
 
-    /// Tries every lock that waits once; returns those that need to wait no longer.
-    pub(crate) fn try_all(&self) -> Vec<(Unique, Result<(), Errno>)> {
+    /// Tries every lock that waits once; returns the outcomes of those that need to wait no longer, to be told.
+    pub(crate) fn try_all(&self) -> Vec<Settled> {
         let mut state = lock(&self.state);
         let tried =
             state.waiting.iter().map(|(unique, waiting)| (*unique, waiting.file.apply(&waiting.lock)));
         let ready: Vec<_> = tried.filter(|(_, outcome)| *outcome != Err(Errno::AGAIN)).collect();
-        for (unique, _) in &ready {
-            if let Some(waiting) = state.waiting.remove(unique) {
-                self.waiting.free(waiting.index);
-            }
-        }
-        ready.into_iter().map(|(unique, outcome)| (Unique(unique), outcome)).collect()
+        let mut settled = std::mem::take(&mut state.untold);
+        settled.extend(
+            ready.into_iter().filter_map(|(unique, outcome)| self.settle(&mut state, unique, outcome)),
+        );
+        settled
     }
 
     /// Sleeps until a lock waits, and then for a pause, or until something may have become free.
     pub(crate) fn rest(&self, pause: Duration) {
         let mut state = lock(&self.state);
-        while state.waiting.is_empty() {
+        while state.waiting.is_empty() && state.untold.is_empty() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let _woken = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
@@ -322,6 +387,12 @@ impl Drop for Leaving<'_> {
     }
 }
 
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        self.locks.settled(self.unique);
+    }
+}
+
 impl OwnerKey {
     /// The owner of `lock` on the file of `node`.
     pub(crate) fn of(node: Node, lock: &Lock) -> Self {
@@ -346,6 +417,21 @@ fn waiting_words(unique: Unique, node: Node, lock: &Lock, root: Nid) -> [u64; 7]
     [unique.0, node.encode(root).0, lock.handle.0, lock.owner.0, lock.start, lock.end, kind]
 }
 
+/// The word of a waiting lock that has its outcome.
+const KIND: usize = 6;
+
+/// The outcome of a wait, as it is written down.
+fn outcome_bits(outcome: Result<(), Errno>) -> u64 {
+    let errno = outcome.err().map_or(0, |errno| errno.raw_os_error().unsigned_abs() & 0xffff);
+    u64::from(errno + 1) << 8
+}
+
+/// The outcome in the last word of a record; `None` if the lock waits.
+fn read_outcome(kind: u64) -> Option<Result<(), Errno>> {
+    let errno = i32::try_from(kind >> 8 & 0x1_ffff).ok()?.checked_sub(1).filter(|errno| *errno >= 0)?;
+    Some(if errno == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno)) })
+}
+
 fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
     let [_, node, handle, owner, start, end, kind] = *words;
     let lock = Lock {
@@ -353,7 +439,7 @@ fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
         owner: LockOwner(owner),
         start,
         end,
-        kind: u32::try_from(kind & 0x7fff_ffff).unwrap_or(0),
+        kind: u32::try_from(kind & 0xff).unwrap_or(0),
         pid: u32::try_from(kind >> 32).unwrap_or(0),
         whole_file: kind >> 31 & 1 != 0,
     };
@@ -363,6 +449,139 @@ fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::slots::{Slot, slot_memory};
+
+    /// The memory of a table, and a file that is locked through two descriptors.
+    struct Scene {
+        memories: [Arc<SharedMemory>; 2],
+        file: tempfile::NamedTempFile,
+        slot: Slot,
+    }
+
+    const NODE: Node = Node::Found(4);
+
+    impl Scene {
+        fn new() -> Self {
+            let memory = || LockRecords::memory(10).unwrap();
+            let slot = Slot::take(&slot_memory().unwrap()).unwrap();
+            Self { memories: [memory(), memory()], file: tempfile::NamedTempFile::new().unwrap(), slot }
+        }
+
+        fn table(&self) -> LockTable {
+            let [owners, waiting] = self.memories.clone();
+            LockTable::attach(owners, waiting, Nid::new(1))
+        }
+
+        fn open(&self) -> OwnedFd {
+            std::fs::File::options().read(true).write(true).open(self.file.path()).unwrap().into()
+        }
+
+        fn is_free(&self) -> bool {
+            LockFile::own(self.open()).apply(&exclusive(9)).is_ok()
+        }
+
+        /// Has the lock of request 6 wait behind another one, which is returned.
+        fn wait(&mut self, locks: &LockTable) -> LockFile {
+            let other = LockFile::own(self.open());
+            other.apply(&exclusive(9)).unwrap();
+            let key = OwnerKey::of(NODE, &exclusive(1));
+            let file = locks.add_owner(key, &exclusive(1), OpenedForLocks::Anew(self.open())).unwrap();
+            let _arriving = locks.expect(Unique(6));
+            let attempt = self.slot.parts().0.of(Unique(6));
+            assert_eq!(locks.wait_for(Unique(6), NODE, exclusive(1), file, attempt), Ok(Locking::Waits));
+            other
+        }
+    }
+
+    /// A lock of the whole file by an open file of its own.
+    fn exclusive(owner: u64) -> Lock {
+        Lock {
+            kind: libc::F_WRLCK as u32,
+            ..everything(OwnerKey { node: NODE, owner: LockOwner(owner), whole_file: true })
+        }
+    }
+
+    fn outcomes(settled: &[Settled]) -> Vec<(u64, Result<(), Errno>)> {
+        settled.iter().map(|settled| (settled.unique.0, settled.outcome)).collect()
+    }
+
+    #[test]
+    fn a_grant_that_was_not_told_is_told_by_the_next_server() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        drop(scene.wait(&locks));
+        assert_eq!(outcomes(&locks.try_all()), [(6, Ok(()))]);
+        // It is killed before it tells, or before it notes that it did; the program has gone on, and unlocked.
+        let key = OwnerKey::of(NODE, &exclusive(1));
+        locks.owner_of(key).unwrap().apply(&everything(key)).unwrap();
+        std::mem::forget(locks);
+        let next = scene.table();
+        assert!(next.has_waited(Unique(6), scene.slot.parts().0.of(Unique(6))));
+        let settled = next.try_all();
+        assert_eq!(outcomes(&settled), [(6, Ok(()))]);
+        assert!(scene.is_free(), "nothing is locked again");
+        next.told(&settled[0]);
+        std::mem::forget(next);
+        assert!(scene.table().try_all().is_empty());
+    }
+
+    #[test]
+    fn an_interruption_that_was_not_told_is_told_by_the_next_server() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        let other = scene.wait(&locks);
+        assert!(locks.interrupt(Unique(6)).is_some() && locks.interrupt(Unique(6)).is_none());
+        std::mem::forget(locks);
+        drop(other);
+        let next = scene.table();
+        assert_eq!(outcomes(&next.try_all()), [(6, Err(Errno::INTR))]);
+        assert!(scene.is_free(), "nothing is granted to a program that was interrupted");
+    }
+
+    #[test]
+    fn a_signal_ends_a_wait_that_an_earlier_server_began_or_was_about_to_begin() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        let other = scene.wait(&locks);
+        std::mem::forget(locks);
+        let next = scene.table();
+        assert!(next.interrupt_left(Unique(8)).is_none(), "its request is in another slot");
+        let arriving = next.expect(Unique(8));
+        let file = LockFile::own(scene.open());
+        let attempt = scene.slot.parts().0.of(Unique(8));
+        assert_eq!(next.wait_for(Unique(8), NODE, exclusive(1), file, attempt), Err(Errno::INTR));
+        drop(arriving);
+        // The slot has the request that waits: a signal for it does not wait for that to be found.
+        let _arriving = next.expect(Unique(6));
+        assert_eq!(next.interrupt_left(Unique(6)).map(|settled| settled.outcome), Some(Err(Errno::INTR)));
+        drop(other);
+        assert!(next.try_all().is_empty() && scene.is_free());
+    }
+
+    #[test]
+    fn a_wait_outlasts_what_its_owner_gives_up_and_its_lock_is_held_then() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        let other = scene.wait(&locks);
+        locks.drop_owner(NODE, LockOwner(1), true);
+        drop(other);
+        let settled = locks.try_all();
+        assert_eq!(outcomes(&settled), [(6, Ok(()))]);
+        locks.told(&settled[0]);
+        assert!(!scene.is_free());
+        locks.drop_owner(NODE, LockOwner(1), true);
+        assert!(scene.is_free());
+    }
+
+    #[test]
+    fn an_owner_that_was_given_up_meanwhile_is_made_anew() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        let (file, attempt) = (LockFile::own(scene.open()), scene.slot.parts().0.of(Unique(6)));
+        let _arriving = locks.expect(Unique(6));
+        assert_eq!(locks.wait_for(Unique(6), NODE, exclusive(1), file, attempt), Ok(Locking::Again));
+        assert!(!locks.has_waited(Unique(6), attempt));
+    }
 
     #[test]
     fn a_waiting_lock_is_known_to_the_next_server() {

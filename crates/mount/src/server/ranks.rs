@@ -195,6 +195,14 @@ impl Watch {
     }
 }
 
+/// Waits no longer for processes that are over.
+pub(crate) fn forget_the_dead(starter: &mut Option<Watch>, ranks: &mut [Rank]) {
+    let processes = ranks.iter_mut().map(|rank| &mut rank.process);
+    for process in processes.chain([starter]) {
+        process.take_if(|watch| watch.is_over());
+    }
+}
+
 /// Tells whether a rank could not be let in because its holder has no room for another connection.
 pub(crate) fn is_full(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)

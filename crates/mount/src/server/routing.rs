@@ -5,7 +5,7 @@
 //!         \-> change: the live tier, which from then on answers for the directory and the file
 //! ```
 
-use quell_image::Beyond;
+use quell_image::{Beyond, FileKind as Kind, Nid};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -47,7 +47,7 @@ impl Server {
                 reply_xattr(value, *size, reply);
             }
             (Operation::Open { flags, directory: false }, Node::Frozen(nid)) if !self.frozen.is_due(nid) => {
-                match self.frozen.open(nid, *flags) {
+                match self.frozen.open(nid, *flags, Patience::None) {
                     Some(opened) => reply.bytes(&opened.encode()),
                     None => return Some(reply),
                 }
@@ -172,8 +172,23 @@ impl Server {
             Node::Frozen(nid) if self.bindings.is_frozen(nid) => {
                 Ok((self.frozen.attr(nid)?, Validity::Forever))
             }
-            _ => self.live.attributes(node, handle),
+            Node::Frozen(nid) => match self.live.attributes(node, handle) {
+                Err(Errno::STALE) if self.outlasts_original(nid) => {
+                    Ok((self.frozen.attr(nid)?, Validity::Brief))
+                }
+                answer => answer,
+            },
+            Node::Found(_) => self.live.attributes(node, handle),
         }
+    }
+
+    /// Tells whether the image answers for a node that others took away before its original was needed: a program may have
+    /// it open. The name of a directory that cannot expire is asked for again only after `ESTALE`.
+    fn outlasts_original(&self, nid: Nid) -> bool {
+        !self.bindings.is_altered(nid)
+            && self.packed.is_uncovered(nid) == Ok(false)
+            && (self.can_expire()
+                || self.packed.attributes(nid).is_ok_and(|packed| packed.kind != Kind::Directory))
     }
 
     /// READLINK.
@@ -240,7 +255,7 @@ impl Server {
     /// OPEN of a file.
     fn open(&self, node: Node, flags: u32, caller: Caller, unique: Unique) -> Result<Opened, Errno> {
         if let Node::Frozen(nid) = node
-            && let Some(opened) = self.frozen.open(nid, flags)
+            && let Some(opened) = self.frozen.open(nid, flags, Patience::ForOriginal)
         {
             self.frozen.push_first(nid);
             return Ok(opened);

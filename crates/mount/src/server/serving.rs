@@ -11,6 +11,7 @@ use super::frozen::FrozenTier;
 use super::handover::{Fact, HandoverMemory};
 use super::holding::Holding;
 use super::live::LiveTier;
+use super::lock_table::Arriving;
 use super::node::Node;
 use super::notifier::Notifier;
 use super::packed::Packed;
@@ -116,7 +117,7 @@ impl Server {
         match Request::parse(bytes) {
             Ok(request) => {
                 self.count(&request.operation);
-                self.expect(&request);
+                let _arriving = self.expect(&request);
                 let reply = Reply::new(&self.device, request.unique);
                 if !self.is_sound() {
                     refuse(&request, reply);
@@ -144,7 +145,10 @@ impl Server {
         let Ok(request) = Request::parse(bytes) else {
             return;
         };
-        self.expect(&request);
+        if let Operation::Interrupt { unique } = request.operation {
+            return self.live.interrupt_left(unique);
+        }
+        let _arriving = self.expect(&request);
         let reply = Reply::new(&self.device, request.unique);
         let attempt = marks.of(request.unique);
         let _alone = self.takeover.try_alone(attempt);
@@ -159,10 +163,11 @@ impl Server {
         }
     }
 
-    /// Notes a request that may come to wait.
-    fn expect(&self, request: &Request<'_>) {
-        if let Operation::Lock { waits: true, .. } = request.operation {
-            self.live.locks.expect(request.unique);
+    /// Notes a request that may come to wait, until that is known.
+    fn expect(&self, request: &Request<'_>) -> Option<Arriving<'_>> {
+        match request.operation {
+            Operation::Lock { waits: true, .. } => Some(self.live.locks.expect(request.unique)),
+            _ => None,
         }
     }
 

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use quell_image::Image;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
 use rustix::thread::CpuSet;
@@ -41,7 +40,7 @@ use crate::memory::Shared;
 use crate::message::FromServer;
 use crate::mode::Mode;
 use crate::namespace::Layout;
-use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only, reset_signals};
 
 /// The arguments of [`start`].
 #[derive(Debug)]
@@ -174,14 +173,7 @@ fn detach(start: &Start, starter: Option<&Watch>) {
     let mut kept: Vec<RawFd> = start.image.memory.descriptors();
     kept.push(start.listener.as_raw_fd());
     kept.extend(starter.and_then(Watch::descriptor));
-    close_all_but(&kept);
-    if let Ok(null) =
-        rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())
-    {
-        let _streams = rustix::stdio::dup2_stdin(&null);
-        let _streams = rustix::stdio::dup2_stdout(&null);
-        let _streams = rustix::stdio::dup2_stderr(&null);
-    }
+    keep_only(&kept);
     let _root_exists = rustix::process::chdir("/");
     rustix::process::umask(rustix::fs::Mode::empty());
     // Schedulers send these to every process of a job so that it can save its state: the server must still answer

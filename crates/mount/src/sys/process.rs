@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
@@ -36,14 +37,9 @@ impl SingleThreaded {
     }
 }
 
-/// fork(2). The child may run any code, because no other thread can have held a lock.
+/// fork(2). The child may run any code: no other thread can have held a lock.
 pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
-    // SAFETY: the process has one thread (`SingleThreaded`), so the child's heap and locks are consistent.
-    let pid = unsafe { libc::fork() };
-    if pid < 0 {
-        return Err(last_errno());
-    }
-    Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
+    fork_among_threads()
 }
 
 /// clone(2) of a process with one thread, with one table of descriptors for both: each opens and closes descriptors for the
@@ -141,6 +137,16 @@ pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
     }
     close_all_but(kept);
     Ok(())
+}
+
+/// Keeps no descriptor except those in `kept`; the standard streams lead nowhere. The rule of [`close_all_but`] holds.
+pub(crate) fn keep_only(kept: &[RawFd]) {
+    close_all_but(kept);
+    if let Ok(null) = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _streams = rustix::stdio::dup2_stdin(&null);
+        let _streams = rustix::stdio::dup2_stdout(&null);
+        let _streams = rustix::stdio::dup2_stderr(&null);
+    }
 }
 
 /// Closes every descriptor from 3 on except those in `kept`.

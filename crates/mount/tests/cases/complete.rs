@@ -163,7 +163,7 @@ pub(crate) fn ranks_and_nested() {
 
 /// The working directory is kept where the node has it, else it is the recorded one.
 pub(crate) fn working_directory() {
-    let scene = complete(User::Nobody);
+    let scene = complete(User::Ordinary);
     take_away(&scene);
     let start_in = |directory: &Path| {
         let mut command = scene.run(&[], &["pwd", "-P"]);

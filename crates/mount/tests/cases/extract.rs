@@ -35,7 +35,7 @@ pub(crate) fn extracted_tree_is_equal() {
 fn without_fuse(scene: &Scene, options: &str, command: &str) -> Output {
     let identity = match scene.user {
         User::Root => String::new(),
-        User::Nobody => format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"),
+        User::Ordinary => format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"),
     };
     let script = format!(
         "mount --bind /dev/null /dev/fuse; cd {}; exec {identity} {} tool run {options} {} sh -c '{command}'",
@@ -162,7 +162,7 @@ pub(crate) fn nested_pieces() {
 
 /// Software of the site: an ordinary user cannot give files away, and has the rights that the originals give.
 pub(crate) fn software_of_others() {
-    let scene = Scene::unpacked(User::Nobody);
+    let scene = Scene::unpacked(User::Ordinary);
     let root = scene.root();
     assert!(Command::new("chown").args(["-hR", "root:root"]).arg(&root).status().unwrap().success());
     Packing::of(&root).write(&scene.image());
@@ -201,7 +201,7 @@ pub(crate) fn software_of_others() {
 }
 
 pub(crate) fn limits() {
-    let scene = Scene::unpacked(User::Nobody);
+    let scene = Scene::unpacked(User::Ordinary);
     let root = scene.root();
     let all: Vec<PathBuf> =
         ["bin", "lib", "empty", "results", "uncovered"].map(|name| root.join(name)).into();
@@ -232,7 +232,7 @@ pub(crate) fn limits() {
 
 /// Files that were not read and files that have changed count together.
 fn names_from_originals_are_limited() {
-    let scene = Scene::unpacked(User::Nobody);
+    let scene = Scene::unpacked(User::Ordinary);
     let many = scene.root().join("many");
     std::fs::create_dir(&many).unwrap();
     let name = |number: usize| many.join(format!("file-{number}"));
@@ -311,7 +311,7 @@ fn complete_scene(user: User, not_held: &[&str]) -> Scene {
 /// A file without content in a complete image is listed like any other, and cannot be opened, executed or read.
 pub(crate) fn complete() {
     let scene = complete_scene(
-        User::Nobody,
+        User::Ordinary,
         &["bin/plain", "bin/nothing", "bin/hello", "lib/a.txt", "lib/a-again.txt"],
     );
     let root = scene.root();

@@ -39,7 +39,7 @@ pub(crate) fn bad_images() {
 }
 
 fn trust() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     std::os::unix::fs::chown(scene.image(), Some(NOBODY - 1), None).unwrap();
     let (status, message) = failed(&scene.run(&[], &["true"]).output().unwrap());
     assert_eq!(status, 125);
@@ -60,7 +60,7 @@ fn after(scene: &Scene, flags: &str, setup: &str, identity: &str) -> (i32, Strin
 }
 
 pub(crate) fn forbidden() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let identity = format!("--reuid {NOBODY} --regid {NOBODY} --clear-groups");
     let node = scene.path("fuse");
     let device = rustix::fs::makedev(10, 229);

@@ -43,7 +43,7 @@ pub(crate) fn absences_stay_local() {
 }
 
 pub(crate) fn warm_process_asks_nothing() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let work = format!(
         "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={0}/lib/python python3 -c 'import pkg, os, sys; os.listdir(\"{0}/lib/many\"); \
          [os.stat(\"{0}/lib/many/entry-%d\" % i) for i in range(300)]; open(\"{0}/lib/big.bin\", \"rb\").read(); \
@@ -115,7 +115,7 @@ pub(crate) fn working_directory_below_the_root() {
 
 pub(crate) fn supplementary_group() {
     const GROUP: u32 = 4242;
-    let scene = Scene::unpacked(User::Nobody);
+    let scene = Scene::unpacked(User::Ordinary);
     let root = scene.root();
     let files = ["lib/held", "lib/not-held"];
     for name in files {

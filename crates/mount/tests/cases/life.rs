@@ -79,7 +79,7 @@ pub(crate) fn grandchildren_are_served() {
 /// With the server gone, and the holder that would have replaced it, open files and cached answers still work, and
 /// the rest fails at once.
 pub(crate) fn dead_server_does_not_hang() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let script = format!(
         "cd {}; cat lib/a.txt; exec 3< lib/a.txt; cat lib/a.txt > /dev/null; echo ready; read line < {}; cat <&3; cat lib/big.bin 2>&1; true",
         scene.root().display(),
@@ -100,7 +100,7 @@ pub(crate) fn dead_server_does_not_hang() {
 
 /// While no process can be had, the server is not replaced; as soon as one can be, it is, and no request fails.
 pub(crate) fn no_process_for_a_while() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let script = format!("cd {}; echo ready; read line; cat lib/a.txt", scene.root().display());
     let mut child = scene.start(&[], &["sh", "-c", &script]);
     assert_eq!(next_line(&mut child), "ready");

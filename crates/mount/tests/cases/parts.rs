@@ -77,7 +77,7 @@ pub(crate) fn any_way_to_read_gives_the_originals_bytes() {
             let stats = parts.read(&way);
             let reads = stats["original"]["read"].as_u64().unwrap();
             match way.as_str() {
-                // Read-ahead into holes of one page is answered from the original. Whether it meets such holes depends on how
+                // Read-ahead into holes of one page is answered from the original. It meets such holes or not, depending on how
                 // soon the dropped pages are pushed again.
                 "dropped-held" | "dropped-held-runs" => {}
                 way if way.contains("held") || way == "nothing" => assert_eq!(reads, 0, "{way}: {stats:#}"),
@@ -90,7 +90,7 @@ pub(crate) fn any_way_to_read_gives_the_originals_bytes() {
 /// Pushed pages are not asked for, however scattered they are.
 pub(crate) fn what_is_held_is_pushed() {
     let scattered: Vec<(u64, u64)> = (0..150).map(|number| (number * 2, number * 2 + 1)).collect();
-    let parts = Parts::new(User::Nobody, &scattered);
+    let parts = Parts::new(User::Ordinary, &scattered);
     let script = format!(
         "import mmap\nf = open('{}', 'rb')\nm = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)\n\
          print(sum(m[b * 8192] for b in range(150)))",

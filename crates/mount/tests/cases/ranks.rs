@@ -39,7 +39,7 @@ pub(crate) fn joined_at_once() {
 }
 
 pub(crate) fn jobs_are_apart() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let namespace = |job: &str| {
         let mut child = spawn(&scene, &["--job", job], "readlink /proc/self/ns/mnt; exec sleep 60");
         (next_line(&mut child), child)
@@ -108,7 +108,7 @@ int main(int count, char **words) {
     MPI_Finalize();
     return 0;
 }";
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let program = scene.path("program");
     std::fs::write(scene.path("program.c"), PROGRAM).unwrap();
     let compiled =
@@ -170,7 +170,7 @@ pub(crate) fn nested() {
 
 /// If ranks die while the namespace is being made, the others meet and start.
 pub(crate) fn death_of_the_first_rank() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     for round in 0..12 {
         let mut ranks: Vec<Child> = (0..4).map(|_| spawn(&scene, &[], "exit 7")).collect();
         std::thread::sleep(std::time::Duration::from_micros(300 * round));
@@ -185,7 +185,7 @@ pub(crate) fn death_of_the_first_rank() {
 
 /// Ranks pass over a name that another user holds, and meet under the next one.
 pub(crate) fn stranger_at_the_meeting_place() {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let mut child = spawn(&scene, &["--job", "strange"], "echo ready; exec sleep 60");
     assert_eq!(next_line(&mut child), "ready");
     let holder = scene.holders()[0];

@@ -314,7 +314,7 @@ pub(crate) fn killed_at_the_end() {
 
 /// An image on a network file system (here another image): half-fetched chunks are fetched again.
 pub(crate) fn killed_while_the_image_arrives() {
-    let scene = Scene::unpacked(User::Nobody);
+    let scene = Scene::unpacked(User::Ordinary);
     let (root, inner) = (scene.root(), scene.path("inner"));
     std::fs::create_dir(&inner).unwrap();
     let bytes: Vec<u8> = (0..40_000_000_u32).map(|byte| (byte / 4099 % 251) as u8).collect();

@@ -37,7 +37,7 @@ pub(crate) fn compressed_tree_is_equal() {
 
 /// A frame that cannot be decompressed: its files are read from the original, the rest is served.
 pub(crate) fn damaged_frame() {
-    let scene = compressed(User::Nobody);
+    let scene = compressed(User::Ordinary);
     let file = std::fs::OpenOptions::new().read(true).write(true).open(scene.image()).unwrap();
     let length = file.metadata().unwrap().len();
     let frames = Frames::read(length, &mut |at, into| {
@@ -63,7 +63,7 @@ pub(crate) fn damaged_frame() {
 }
 
 pub(crate) fn memory_budget() {
-    let scene = compressed(User::Nobody);
+    let scene = compressed(User::Ordinary);
     let (status, message) = failed(&scene.run(&["--memory", "1000000"], &["true"]).output().unwrap());
     assert_eq!(status, 125);
     assert!(message.contains("bytes of memory, and may take 1000000"), "{message}");
@@ -72,14 +72,14 @@ pub(crate) fn memory_budget() {
         "fits\n"
     );
     // A plain image on a local file system takes none.
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     assert_eq!(succeeded(&scene.run(&["--memory", "0"], &["echo", "mapped"]).output().unwrap()), "mapped\n");
 }
 
 /// Runs a program and makes `change` to the image between two of its questions. Returns its output, its errors and the
 /// statistics.
 fn while_in_use(change: impl FnOnce(&Path)) -> (String, String, serde_json::Value) {
-    let scene = Scene::new(User::Nobody);
+    let scene = Scene::new(User::Ordinary);
     let file = scene.path("stats.json");
     let script = format!(
         "cd {}; cat lib/a.txt; read go; cat lib/python/pkg/__init__.py; cat lib/a.txt",

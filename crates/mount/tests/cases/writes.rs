@@ -409,7 +409,7 @@ for i in range(3000):
     os.unlink(lib + 'new-%d' % i)
 print(len(os.listdir(lib)))
 ";
-    let scene = Scene::new(crate::scene::User::Nobody);
+    let scene = Scene::new(crate::scene::User::Ordinary);
     let before = std::fs::read_dir(scene.root().join("lib")).unwrap().count();
     let (printed, _) = python(&scene, PROGRAM);
     assert_eq!(printed, format!("{} {}\n{before}\n", 2999 * 1500, before + 3000));

@@ -17,11 +17,11 @@ use crate::support::Packing;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Root,
-    Nobody,
+    Ordinary,
 }
 
 /// Both kinds of users: with a mount namespace alone, and with a user namespace.
-pub(crate) const USERS: [User; 2] = [User::Root, User::Nobody];
+pub(crate) const USERS: [User; 2] = [User::Root, User::Ordinary];
 
 /// Checks that the tests can run here.
 pub(crate) fn prerequisites() -> Result<(), String> {
@@ -61,7 +61,7 @@ impl Scene {
 
     /// Gives everything at and below `path` to the scene's user.
     pub(crate) fn give(&self, path: &Path) {
-        if self.user == User::Nobody {
+        if self.user == User::Ordinary {
             let owner = format!("{NOBODY}:{NOBODY}");
             assert!(Command::new("chown").args(["-hR", &owner]).arg(path).status().unwrap().success());
         }
@@ -130,7 +130,7 @@ impl Scene {
         let mut words = words.into_iter();
         let mut command = match self.user {
             User::Root => Command::new(words.next().unwrap()),
-            User::Nobody => {
+            User::Ordinary => {
                 let mut command = Command::new("setpriv");
                 let id = NOBODY.to_string();
                 command.args(["--reuid", &id, "--regid", &id]);

@@ -1,4 +1,4 @@
-//! How often ranges hold what was measured: starts on the rig, of a program that the model's error was not estimated by.
+//! Counts of starts on the rig that lie within their ranges, of another program than the model's error was estimated by.
 
 /// A count of starts, and of those that lie within p10 to p90.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ impl<'a> Engine<'a> {
             let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
-            // What the model leaves out takes time within bounds too, so that the medians stay in their order.
+            // The model's error stretches the bounds too, so that the medians stay in their order.
             lower.push(run.error * bounds.lower);
             upper.push(run.error * bounds.upper);
         }
@@ -98,9 +98,10 @@ impl<'a> Engine<'a> {
         care: Care,
     ) -> Run {
         let scale = self.scale(nodes);
-        let mut found = self.settled(Clients::Cold, parameters, &scale, cohorts, care);
+        let cold = Trial { clients: Clients::Cold, parameters, scale: &scale, cohorts };
+        let mut found = self.settled(cold, care);
         if self.question.is_warm {
-            let warm = self.settled(Clients::Warm, parameters, &scale, cohorts, care);
+            let warm = self.settled(Trial { clients: Clients::Warm, ..cold }, care);
             found = if warm.times.slowest <= found.times.slowest { warm } else { found };
         }
         found.times.slowest = scale.last_start() + parameters.error * found.behind(&scale);
@@ -110,85 +111,55 @@ impl<'a> Engine<'a> {
 
     /// A run in which requests take as long as its clients were replayed with: the slowness is a fixed point, the least of
     /// several, since every start begins fast. The client's own limits make requests slow as a server does.
-    fn settled(
-        &mut self,
-        clients: Clients,
-        parameters: &StartParameters,
-        scale: &Scale,
-        cohorts: Cohorts,
-        care: Care,
-    ) -> Run {
-        let first = self.run(1.0, clients, parameters, scale, cohorts);
+    fn settled(&mut self, trial: Trial<'_>, care: Care) -> Run {
+        let first = self.run(1.0, trial);
         // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
-        let seconds = POWER * first.behind(scale);
-        if self.question.changes.image.is_some() || !forgets(&parameters.client, seconds) {
+        let seconds = POWER * first.behind(trial.scale);
+        if self.question.changes.image.is_some() || !forgets(&trial.parameters.client, seconds) {
             return first;
         }
-        let found = self.search(first, clients, parameters, scale, cohorts);
+        let found = self.search(first, trial);
         match care {
-            Care::Exact if found.slowed > 1.0 => self.looked_at(found, clients, parameters, scale, cohorts),
+            Care::Exact if found.slowed > 1.0 => self.looked_at(found, trial),
             _ => found,
         }
     }
 
-    /// The same by replays at each slowness itself. Below the fixed point more results than was assumed and above it less, so halving never
-    /// ends in a step that leads away from it.
-    fn looked_at(
-        &mut self,
-        mut found: Run,
-        clients: Clients,
-        parameters: &StartParameters,
-        scale: &Scale,
-        cohorts: Cohorts,
-    ) -> Run {
-        let (mut low, mut high, mut at) = (1.0, MOST_SLOWED, found.slowed);
+    /// The same by replays at each slowness itself.
+    fn looked_at(&mut self, mut found: Run, trial: Trial<'_>) -> Run {
+        let (mut bracket, mut at) = (Bracket::WIDEST, found.slowed);
         for _ in 0..LOOKS {
-            self.replays.look_at(at, clients, parameters);
-            found = self.run(at, clients, parameters, scale, cohorts);
-            let results = self.results(&found, parameters, scale);
-            if (results / at).ln().abs() < CLOSE || high / low < 1.0 + CLOSE {
+            self.replays.look_at(at, trial.clients, trial.parameters);
+            found = self.run(at, trial);
+            let results = self.results(&found, trial);
+            if is_close(results, at) || bracket.high / bracket.low < 1.0 + CLOSE {
                 break;
             }
-            if results > at {
-                low = at
-            } else {
-                high = at
-            }
-            at = if low < results && results < high { results } else { f64::sqrt(low * high) };
+            bracket.narrow(at, results);
+            at = if bracket.holds(results) { results } else { f64::sqrt(bracket.low * bracket.high) };
         }
         found
     }
 
     /// Goes from one slowness to the one that results, and halves where that would lead back.
-    fn search(
-        &mut self,
-        from: Run,
-        clients: Clients,
-        parameters: &StartParameters,
-        scale: &Scale,
-        cohorts: Cohorts,
-    ) -> Run {
-        let (mut low, mut high) = (1.0, MOST_SLOWED);
-        let mut found = from;
+    fn search(&mut self, mut found: Run, trial: Trial<'_>) -> Run {
+        let mut bracket = Bracket::WIDEST;
         for _ in 0..ROUNDS {
-            let (at, results) = (found.slowed, self.results(&found, parameters, scale));
-            if (results / at).ln().abs() < CLOSE {
+            let (at, results) = (found.slowed, self.results(&found, trial));
+            if is_close(results, at) {
                 break;
             }
-            if results > at {
-                low = at
-            } else {
-                high = at
-            }
-            let is_between = low < results && results < high && high == MOST_SLOWED;
-            let next = if is_between { results } else { f64::sqrt(low * high.min(results.max(at))) };
-            found = self.run(next.clamp(low, high), clients, parameters, scale, cohorts);
+            bracket.narrow(at, results);
+            let Bracket { low, high } = bracket;
+            let goes_on = bracket.holds(results) && high == MOST_SLOWED;
+            let next = if goes_on { results } else { f64::sqrt(low * high.min(results.max(at))) };
+            found = self.run(next.clamp(low, high), trial);
         }
         found
     }
 
-    /// How much longer requests took in a run than they would alone at the medians, with which clients are replayed.
-    fn results(&self, run: &Run, parameters: &StartParameters, scale: &Scale) -> f64 {
+    /// The time of a run's requests over their time alone at the medians, with which clients are replayed.
+    fn results(&self, run: &Run, Trial { parameters, scale, .. }: Trial<'_>) -> f64 {
         let median = StartParameters::median(self.profile);
         let Run { demand, .. } = run;
         let think = parameters.computing * demand.think() + parameters.own_answer * demand.own_answers();
@@ -199,14 +170,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn run(
-        &mut self,
-        slowed: f64,
-        clients: Clients,
-        parameters: &StartParameters,
-        scale: &Scale,
-        cohorts: Cohorts,
-    ) -> Run {
+    fn run(&mut self, slowed: f64, trial: Trial<'_>) -> Run {
+        let Trial { clients, parameters, scale, cohorts } = trial;
         let (demand, network) = self.network(slowed, clients, parameters, scale);
         let times = solve(&network, cohorts);
         Run { slowed, demand, network, times }
@@ -249,6 +214,43 @@ const ROUNDS: u32 = 12;
 const LOOKS: u32 = 10;
 /// Two slownesses that differ by less are one: what is forgotten changes by less than its own spread.
 const CLOSE: f64 = 0.02;
+
+/// The setting of a run whose slowness is sought.
+#[derive(Clone, Copy)]
+struct Trial<'p> {
+    clients: Clients,
+    parameters: &'p StartParameters,
+    scale: &'p Scale,
+    cohorts: Cohorts,
+}
+
+/// The slownesses between which the fixed point lies. Below it more results than was assumed and above it less, so halving never
+/// ends in a step that leads away from it.
+#[derive(Clone, Copy)]
+struct Bracket {
+    low: f64,
+    high: f64,
+}
+
+impl Bracket {
+    const WIDEST: Self = Self { low: 1.0, high: MOST_SLOWED };
+
+    fn narrow(&mut self, assumed: f64, results: f64) {
+        if results > assumed {
+            self.low = assumed;
+        } else {
+            self.high = assumed;
+        }
+    }
+
+    fn holds(&self, slowed: f64) -> bool {
+        self.low < slowed && slowed < self.high
+    }
+}
+
+fn is_close(results: f64, assumed: f64) -> bool {
+    (results / assumed).ln().abs() < CLOSE
+}
 
 /// The care with which a run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

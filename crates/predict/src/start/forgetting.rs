@@ -1,4 +1,4 @@
-//! What clients forget while a start is slow, against a replay of one node whose requests take as long as they did there.
+//! Clients forget while a start is slow: the engine against a replay of one node whose requests take as long as they did there.
 
 use super::engine::Engine;
 use crate::StartParameters;

@@ -483,7 +483,8 @@ fn a_broadcast_is_a_pipelined_tree() {
     assert!((0.140..0.155).contains(&sent), "{sent}");
 }
 
-/// What a site would ask before it decides: on many nodes each way is quicker than the one before it, down to what is there already.
+/// A site asks this before it decides: on many nodes each way is quicker than the one before it, an image that is there
+/// already the quickest.
 #[test]
 fn ways_of_a_program_to_its_nodes_stand_in_their_order() {
     let (script, mut profile) = (program(60, 1e5), plain(0.0));

@@ -273,7 +273,7 @@ impl<'a> Caches<'a> {
                 or_own(asks, ServerOperation::Close, Effect::None)
             }
             Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
-            // What a client has made it knows, and what it has removed is absent.
+            // A client knows the names that it made, and those that it removed as absent.
             Deed::Ask(operation) => {
                 let last = act.walk.clone().last().map(|at| self.script.walks[at as usize]);
                 let effect = match (operation, last) {

@@ -1,6 +1,7 @@
 //! A client's caches: what is asked by the first process of a node, by further ones, and the second time.
 
 use super::*;
+use crate::changes::KEPT;
 use crate::parameters::ClientRules;
 use crate::profile::{ClientSection, Figure, Profile, ProfileKind};
 use crate::question::StartQuestion;
@@ -53,15 +54,8 @@ const KEEPS: ClientRules = ClientRules {
     directory: 3600.0,
     attributes: 3600.0,
     listing: 0.0,
-    entries: f64::INFINITY,
     open_asks: true,
-    open_directory_asks: false,
-    atomic_open: false,
-    open_rides: 0.0,
-    close_asks: false,
-    readdir_fills: false,
-    layout_asks: false,
-    read_spoils_attributes: false,
+    ..KEPT
 };
 
 fn machine(processes: u32, is_warm: bool) -> Machine {

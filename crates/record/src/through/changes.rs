@@ -166,8 +166,13 @@ impl Service {
         let path = joined(&within, name);
         let made = self.act_as(by.caller, || make(&directory.original));
         self.note(by, None, made, |asked| OwnedCall::new(asked, call, path.clone()))?;
-        let (found, stat) = reach(&directory.original, name)?;
-        self.entry(&directory.original, path, found, &stat)
+        self.made(&directory.original, name, path)
+    }
+
+    /// Gives the kernel a name that was made.
+    fn made(&self, directory: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<Entry, Errno> {
+        let (found, stat) = reach(directory, name)?;
+        self.entry(directory, path, found, &stat)
     }
 
     fn symlink(&self, parent: NodeId, name: &[u8], target: &[u8], by: Requester) -> Result<Entry, Errno> {
@@ -179,8 +184,7 @@ impl Service {
             path2: Some(path.clone()),
             ..OwnedCall::new(asked, Call::Symlink, target.to_vec())
         })?;
-        let (found, stat) = reach(&directory.original, name)?;
-        self.entry(&directory.original, path, found, &stat)
+        self.made(&directory.original, name, path)
     }
 
     fn link(&self, parent: NodeId, name: &[u8], old: NodeId, by: Requester) -> Result<Entry, Errno> {
@@ -192,8 +196,7 @@ impl Service {
             path2: Some(path.clone()),
             ..OwnedCall::new(asked, Call::Link, from)
         })?;
-        let (found, stat) = reach(&directory.original, name)?;
-        self.entry(&directory.original, path, found, &stat)
+        self.made(&directory.original, name, path)
     }
 
     fn remove(&self, parent: NodeId, name: &[u8], flags: AtFlags, by: Requester) -> Result<(), Errno> {

@@ -78,7 +78,7 @@ impl Processes {
         living
     }
 
-    /// A thread that was met. What one asked that ended before it could be met counts as the command's.
+    /// A thread that was met, or the command in place of one that ended before it could be met.
     pub(super) fn known_or_command(&self, thread: Pid) -> Pid {
         if self.known.contains_key(&thread) { thread } else { self.command }
     }

@@ -79,7 +79,7 @@ fn about(profile: &PredictProfile) -> String {
     format!("{} ({}){note}", clean(&profile.name), profile.kind)
 }
 
-/// What matters, and is seldom known: where the tree and an image lie, and how nodes start.
+/// The inputs that matter and are seldom known: where the tree and an image lie, and how nodes start.
 fn assumed(inputs: &PredictInputs, profile: &PredictProfile) -> String {
     let median = |key: &str| profile.figures.iter().find(|figure| figure.key == key).map(|figure| figure.p50);
     let servers = median("metadata.servers").unwrap_or(1.0);
@@ -99,7 +99,7 @@ fn assumed(inputs: &PredictInputs, profile: &PredictProfile) -> String {
     said.join(", ")
 }
 
-/// What to measure where a range says little.
+/// The measurement that would narrow the range most.
 fn narrower(last: &PredictPoint, profile: &PredictProfile) -> Option<String> {
     let widest = profile
         .sensitivities

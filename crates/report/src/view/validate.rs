@@ -16,7 +16,7 @@ pub struct ValidateView {
     pub not_reproducible: Vec<NotReproducible>,
     /// Assumptions that the figures cannot tell apart.
     pub alternatives: Vec<Alternative>,
-    /// How often ranges hold what was measured on the rig.
+    /// The share of starts measured on the rig that lie within their ranges.
     pub coverage: RangeCoverage,
     /// The elasticity of times with figures of the profiles.
     pub elasticities: Vec<RowElasticity>,

@@ -56,7 +56,7 @@ fn networks<'a>(routes: &'a str, interface: &'a str) -> impl Iterator<Item = Ipv
     })
 }
 
-/// What a host's name, or its address, may stand for.
+/// The addresses that a host's name, or its address, may stand for.
 pub(super) fn of_host(host: &str, ports: &[u16]) -> Vec<SocketAddr> {
     let (name, ports) =
         match host.rsplit_once(':').and_then(|(name, port)| Some((name, [port.parse().ok()?]))) {

@@ -1,4 +1,4 @@
-//! How the nodes of a job find each other, and what proves that they belong to it.
+//! The nodes of a job find each other, and prove that they belong to it.
 //!
 //! ```text
 //! --peers            the first host of the list            --key FILE, else MUNGE, else the file
@@ -14,12 +14,12 @@ use super::{addresses, munge};
 use crate::failure::Failure;
 use crate::flags::Bcast;
 use crate::host;
-use quell_base::files::{Durability, OutputMode, replace};
+use quell_base::files::{Durability, OutputMode, read_private, replace};
 use quell_base::launcher::first_host;
 use quell_base::{RankId, RankPlace, shown};
 use quell_spread::{Contact, SpreadRole};
 use quell_talk::MeetingKey;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::CWD;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -48,7 +48,7 @@ enum Side {
     },
 }
 
-/// What both sides know of the job.
+/// The job as both sides know it.
 struct Job<'a> {
     flags: &'a Bcast,
     place: Option<&'a RankPlace>,
@@ -75,7 +75,7 @@ impl Meeting {
         let interface = flags.interface.as_deref().map(addresses::of_interface).transpose()?;
         let job = Job::of(flags, place)?;
         let (listener, first) = job.listen(interface)?;
-        // All nodes of a job come to the first at once. What the kernel does not grant, it cuts.
+        // All nodes of a job come to the first at once. The kernel cuts the number to its own limit.
         _ = rustix::net::listen(&listener, BACKLOG);
         let acts = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
         let space = job.key_value_space();
@@ -116,7 +116,7 @@ impl Meeting {
     /// Removes the file.
     pub(super) fn end(self) {
         if let Side::First { file: Some(file), .. } = self.side {
-            // Whether it is there or not, later jobs write it anew.
+            // A file that stays does no harm: later jobs replace it.
             _ = std::fs::remove_file(file);
         }
     }
@@ -155,7 +155,7 @@ fn contacts(line: &str) -> Vec<Contact> {
     addresses.map(|address| Contact { address, key: Some(key.clone()) }).collect()
 }
 
-/// Where the first node listens.
+/// The addresses at which the first node listens.
 fn told(listener: &TcpListener, interface: Option<IpAddr>) -> Vec<SocketAddr> {
     let port = listener.local_addr().map_or(0, |address| address.port());
     let addresses = interface.map_or_else(addresses::own, |address| vec![address]);
@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
                 .hint("`--interface` names an interface of this node, `--port` a free port")
         };
         if let Some(first) = self.flags.peers.first() {
-            // Who can listen at the first host's address is the first host.
+            // Only the first host can listen at its address.
             let addresses = addresses::of_host(first, &self.ports);
             let is_here = |address: &SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
             let here: Vec<&SocketAddr> = addresses.iter().filter(|address| is_here(address)).collect();
@@ -274,7 +274,7 @@ impl<'a> Job<'a> {
         let file = by_file.then(|| self.file()).filter(|_| nodes != 1);
         if let Some(file) = &file {
             let text = line(&secret, &told(listener, interface));
-            // Where nothing can be written beside the image, each node reads it.
+            // Each node reads the image if nothing can be written beside it.
             _ = replace(file, OutputMode::Exactly(0o600), Durability::Cached, text.as_bytes());
         }
         let encode = move || munge::encode(&secret);
@@ -295,7 +295,7 @@ impl<'a> Job<'a> {
             let known = hosts.iter().filter(|_| has_key).flat_map(at_host);
             let known = known.map(|address| Contact { address, key: key.clone() });
             let written =
-                file.as_deref().and_then(read_private).map(|text| contacts(&text)).unwrap_or_default();
+                file.as_deref().and_then(read_secret).map(|text| contacts(&text)).unwrap_or_default();
             known.chain(written).collect()
         };
         Side::Other { find: Box::new(find) }
@@ -343,20 +343,14 @@ fn hosts_of_daemon(uri: &str) -> Vec<String> {
     addresses.split(',').filter(|address| !address.is_empty()).map(str::to_owned).collect()
 }
 
-/// A file that only this user can read or write.
-fn read_private(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    let stat = rustix::fs::fstat(&file).ok()?;
-    let private = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
-    let mut text = String::new();
-    File::from(file).take(SECRET_MAX).read_to_string(&mut text).ok().filter(|_| private)?;
-    Some(text)
+/// A secret, in a file that only this user can read or write.
+fn read_secret(path: &Path) -> Option<String> {
+    String::from_utf8(read_private(CWD, path, SECRET_MAX).ok()?.0).ok()
 }
 
 /// The secret that `--key` names.
 fn read_key(path: &Path) -> Result<String, Failure> {
-    let secret = read_private(path).filter(|secret| secret.trim().len() >= SECRET_MIN);
+    let secret = read_secret(path).filter(|secret| secret.trim().len() >= SECRET_MIN);
     secret.ok_or_else(|| {
         let message =
             format!("`--key {}`: no file of yours with at least {SECRET_MIN} bytes of text", shown(path));

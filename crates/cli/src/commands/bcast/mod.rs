@@ -10,7 +10,7 @@ use crate::host;
 use crate::printer::Printer;
 use crate::signals::Signals;
 use meet::Meeting;
-use quell_base::files::{Durability, OutputFile, OutputMode, OutputPlace};
+use quell_base::files::{Durability, OutputFile, OutputMode, OutputPlace, directory_of};
 use quell_base::shown;
 use quell_spread::{FileFacts, SpreadError, SpreadNode, SpreadTally};
 use std::fs::File;
@@ -28,15 +28,16 @@ pub(crate) fn run(flags: &Bcast, printer: &mut Printer) -> Result<u8, Failure> {
         // Another rank of this node acts.
         return Ok(0);
     };
-    let about = |verb: &str| format!("cannot {verb} `{}`", shown(&dest));
-    let place = OutputPlace::of(&dest).map_err(|error| Failure::new(error).context(about("write")))?;
+    let unwritable =
+        |error: std::io::Error| Failure::new(error).context(format!("cannot write `{}`", shown(&dest)));
+    let place = OutputPlace::of(&dest).map_err(unwritable)?;
     if !place.is_file() {
         return Err(Failure::message(format!("`{}` is no regular file", shown(&dest))).hint(HINT_DEST));
     }
     let old = old(flags, &dest)?;
     let output = place.create(OutputMode::Exactly(0o600));
-    let output = output.map_err(|error| Failure::new(error).context(about("write")).hint(HINT_DEST))?;
-    let copy = output.as_file().try_clone().map_err(|error| Failure::new(error).context(about("write")))?;
+    let output = output.map_err(|error| unwritable(error).hint(HINT_DEST))?;
+    let copy = output.as_file().try_clone().map_err(unwritable)?;
     let mut output = Some(output);
     let node = SpreadNode {
         path: &flags.image,
@@ -72,10 +73,10 @@ fn destination(flags: &Bcast) -> PathBuf {
     }
 }
 
-/// What is at the destination already, if it may have parts of the file.
+/// The file at the destination, if it may have parts of the image.
 fn old(flags: &Bcast, dest: &Path) -> Result<Option<File>, Failure> {
     let Ok(old) = File::open(dest) else { return Ok(None) };
-    let (Ok(ours), Ok(theirs)) = (old.metadata(), beside(&flags.image).metadata()) else {
+    let (Ok(ours), Ok(theirs)) = (old.metadata(), directory_of(&flags.image).metadata()) else {
         return Ok(None);
     };
     // The directory is asked for first: on most nodes the file system need not be asked for the file at all.
@@ -86,11 +87,6 @@ fn old(flags: &Bcast, dest: &Path) -> Result<Option<File>, Failure> {
         return Err(Failure::message(message).hint(HINT_DEST));
     }
     Ok(Some(old))
-}
-
-/// The directory that a file is in.
-fn beside(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Gives the copy its name.

@@ -174,7 +174,7 @@ print('bound', flush=True); sys.stdin.read()";
 #[test]
 fn privileged_gdb_from_outside() {
     let needs = [Need::Fuse, Need::Ptrace, Need::Program("gdb"), Need::Program("cc")];
-    for test in [Test::privileged(&needs), Test::of_nobody(&needs)].into_iter().flatten() {
+    for test in [Test::privileged(&needs), Test::of_ordinary_user(&needs)].into_iter().flatten() {
         let source = "#include <stdio.h>\\nvoid waiting_here(void) { puts(\"ready\"); fflush(stdout); getchar(); }\\n\
                       int main(void) { waiting_here(); return 0; }\\n";
         test.script(&format!(

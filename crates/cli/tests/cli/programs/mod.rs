@@ -69,7 +69,7 @@ fn compare(name: &str, needs: &[Need]) {
     let needs = [needs, &[Need::Fuse, Need::Ptrace]].concat();
     let own = Test::privileged(&needs);
     let is_root = own.is_some() && rustix::process::geteuid().is_root();
-    let tests = [(own, is_root), (Test::of_nobody(&needs), false)];
+    let tests = [(own, is_root), (Test::of_ordinary_user(&needs), false)];
     for (test, is_root) in tests.into_iter().filter_map(|(test, is_root)| Some((test?, is_root))) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/cases/{name}.sh"));
         test.write("case.sh", std::fs::read(script).unwrap());

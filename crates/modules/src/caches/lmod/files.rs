@@ -60,15 +60,10 @@ pub(super) fn make(
         super::super::hand_over(&made, user)?;
         crate::trust::let_pass(aside.path(), user).map_err(ModulesError::write(aside.path()))?;
     }
-    let list = modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
     let mut command = Command::new("/bin/bash");
-    command.arg(&program).arg("-d").arg(&made).arg("-t").arg(made.join(TIMESTAMP)).arg(&list);
+    command.arg(&program).arg("-d").arg(&made).arg("-t").arg(made.join(TIMESTAMP)).arg(joined(modulepaths));
     command.env_clear().envs(tool.variables(&Environment::default()));
-    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
-        tool: tool.to_string(),
-        user: user.name.clone(),
-        source,
-    })?;
+    let answer = tools::run(command, user, PATIENCE).map_err(tools::not_run(tool, user))?;
     if user.credentials.is_some() && answer.status == 0 {
         take_over(&made, user, aside.path(), refuse)?;
     }
@@ -107,25 +102,25 @@ fn take_over(
     crate::copy::no_lists(aside).map_err(ModulesError::write(aside))
 }
 
-/// What the spider of Lmod follows: each modulepath that a modulefile adds, with that modulefile's.
+/// The modulepaths that Lmod's spider follows: each that a modulefile adds, with that modulefile's.
 pub(super) fn followed(
     tool: &Tool,
     user: &User,
     modulepaths: &[PathBuf],
 ) -> Result<Vec<(PathBuf, PathBuf)>, ModulesError> {
-    let list = modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
     let mut command = Command::new(&tool.interpreter);
-    command.arg(tool.directory().join("spider")).args(["-o", "spiderT"]).arg(&list);
+    command.arg(tool.directory().join("spider")).args(["-o", "spiderT"]).arg(joined(modulepaths));
     command.env_clear().envs(tool.variables(&Environment::default()));
-    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
-        tool: tool.to_string(),
-        user: user.name.clone(),
-        source,
-    })?;
+    let answer = tools::run(command, user, PATIENCE).map_err(tools::not_run(tool, user))?;
     let refuse = |why: &str| ModulesError::NoCache { path: modulepaths[0].clone(), why: why.to_owned() };
     let added = literal::check(&answer.stdout).map_err(refuse)?;
     let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
     Ok(added.iter().map(|(added, by)| (path(added), path(by))).collect())
+}
+
+/// Modulepaths as Lmod's programs take them.
+fn joined(modulepaths: &[PathBuf]) -> OsString {
+    modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref())
 }
 
 /// The modulepaths that a new cache covers besides those that it was made for: Lmod follows modulefiles that add some.

@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// What [`Source::added`] is now.
+    /// The present [`Source::added`] of its path.
     fn now(&self) -> Result<Self, ModulesError> {
         Self::added(&self.path())
     }

@@ -97,6 +97,7 @@ impl Bindings {
         if let Node::Frozen(nid) = directory
             && !before.contains(NodeMarks::LIVE)
         {
+            self.keep_open_below(nid);
             self.notifier.forget(Forget::Directory(nid));
         }
     }
@@ -152,8 +153,8 @@ impl Bindings {
         Ok(())
     }
 
-    /// Before a frozen file is changed: if it is open without a handle, its original is opened for reading, while its mode
-    /// and its name still allow that.
+    /// Before a frozen file or its name may change: if it is open without a handle, its original is opened for reading, while
+    /// its mode and its name still allow that.
     pub(crate) fn keep_readable(&self, nid: Nid) {
         let node = Node::Frozen(nid);
         if !self.nodes.references().is_open(nid) || self.nodes.reader(node).is_some() {
@@ -164,6 +165,21 @@ impl Bindings {
         {
             self.nodes.keep_reader(node, reader);
         }
+    }
+
+    /// Ties what is open in a directory to its originals, while their names lead to them: a directory that is live has to
+    /// answer for its files, and others may take the names away.
+    fn keep_open_below(&self, directory: Nid) {
+        let Ok(entries) = self.packed.image.entries(directory) else { return };
+        for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
+            self.keep_listable(Node::Frozen(entry.nid));
+            self.keep_readable(entry.nid);
+        }
+    }
+
+    /// Tells whether a node has to be answered for by its original, and is not tied to it.
+    pub(crate) fn is_loose(&self, nid: Nid) -> bool {
+        self.is_from_original(nid) && self.nodes.original(Node::Frozen(nid)).is_none()
     }
 
     /// Before a directory is changed: if it is open and the image lists it, its original is opened, while its mode still

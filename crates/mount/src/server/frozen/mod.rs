@@ -169,15 +169,20 @@ impl FrozenTier {
     }
 
     /// Opens a file for which the image answers. The caller pushes its held pages first. `None` if the original is needed.
-    pub(crate) fn open(&self, nid: Nid, flags: u32) -> Option<Opened> {
+    pub(crate) fn open(&self, nid: Nid, flags: u32, patience: Patience) -> Option<Opened> {
         if changes_content(OFlags::from_bits_retain(flags)) || self.bindings.is_altered(nid) {
             return None;
         }
         self.bindings.nodes.references().open(nid);
-        // Another thread may have changed the file before it could see that it is open.
-        if self.bindings.is_altered(nid) {
+        // Another thread may have changed the file, or its directory, before it could see that it is open.
+        let is_loose = self.bindings.is_loose(nid);
+        if self.bindings.is_altered(nid) || is_loose && patience == Patience::None {
             self.bindings.nodes.references().close(nid);
             return None;
+        }
+        if is_loose {
+            // If others took it away, the image still has it.
+            let _may_be_gone = self.bindings.pin(Node::Frozen(nid));
         }
         Some(Opened { handle: 0, flags: OpenFlags::KEEP_CACHE | OpenFlags::NO_FLUSH })
     }

@@ -12,7 +12,7 @@ use crate::fuse::abi;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Lock, Request, Unique};
 use crate::server::lock_files::{LockFile, UNLOCK, last_of};
-use crate::server::lock_table::{Locking, OpenedForLocks, OwnerKey};
+use crate::server::lock_table::{Locking, OpenedForLocks, OwnerKey, Settled};
 use crate::server::node::Node;
 use crate::server::replies::completed;
 use crate::server::slots::{Attempt, Before};
@@ -32,7 +32,8 @@ impl LiveTier {
         let outcome = match attempt.before() {
             // The program may have gone on, and may have changed its locks since.
             Before::Complete(outcome) => outcome.map(|()| Locking::Done),
-            _ => self.try_lock(node, wanted, unique, caller, waits),
+            _ if waits && self.locks.has_waited(unique, attempt) => return reply.none(),
+            _ => self.try_lock(node, wanted, unique, caller, waits, attempt),
         };
         if outcome == Ok(Locking::Waits) {
             return reply.none();
@@ -53,17 +54,23 @@ impl LiveTier {
         unique: Unique,
         caller: Caller,
         waits: bool,
+        attempt: Attempt<'_>,
     ) -> Result<Locking, Errno> {
-        let Some(file) = self.locking_file(node, &wanted, caller)? else {
-            // An owner that has no descriptor has no lock to give up.
-            return Ok(Locking::Done);
-        };
-        match file.apply(&wanted) {
-            Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file),
-            Err(Errno::AGAIN) if self.locks.await_releases(node) => {
-                file.apply(&wanted).map(|()| Locking::Done)
+        loop {
+            let Some(file) = self.locking_file(node, &wanted, caller)? else {
+                // An owner that has no descriptor has no lock to give up.
+                return Ok(Locking::Done);
+            };
+            let outcome = match file.apply(&wanted) {
+                Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file, attempt)?,
+                Err(Errno::AGAIN) if self.locks.await_releases(node) => {
+                    file.apply(&wanted).map(|()| Locking::Done)?
+                }
+                outcome => outcome.map(|()| Locking::Done)?,
+            };
+            if outcome != Locking::Again {
+                return Ok(outcome);
             }
-            outcome => outcome.map(|()| Locking::Done),
         }
     }
 
@@ -127,9 +134,26 @@ impl LiveTier {
 
     /// INTERRUPT.
     pub(crate) fn interrupt(&self, unique: Unique) {
-        if self.locks.interrupt(unique) {
-            Reply::new(&self.bindings.device, unique).error(Errno::INTR);
+        if let Some(settled) = self.locks.interrupt(unique) {
+            self.tell(&settled);
         }
+    }
+
+    /// INTERRUPT that an earlier server had taken.
+    pub(crate) fn interrupt_left(&self, unique: Unique) {
+        if let Some(settled) = self.locks.interrupt_left(unique) {
+            self.tell(&settled);
+        }
+    }
+
+    /// Answers a request that has waited.
+    fn tell(&self, settled: &Settled) {
+        let reply = Reply::new(&self.bindings.device, settled.unique);
+        match settled.outcome {
+            Ok(()) => reply.done(),
+            Err(errno) => reply.error(errno),
+        }
+        self.locks.told(settled);
     }
 }
 
@@ -138,15 +162,9 @@ pub(crate) fn grant_locks(tier: &LiveTier) {
     let mut pause = FIRST_PAUSE;
     loop {
         tier.locks.rest(pause);
-        let ready = tier.locks.try_all();
-        pause = if ready.is_empty() { (pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
-        for (unique, outcome) in ready {
-            let reply = Reply::new(&tier.bindings.device, unique);
-            match outcome {
-                Ok(()) => reply.done(),
-                Err(errno) => reply.error(errno),
-            }
-        }
+        let settled = tier.locks.try_all();
+        pause = if settled.is_empty() { (pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
+        settled.iter().for_each(|settled| tier.tell(settled));
     }
 }
 
