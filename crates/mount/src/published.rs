@@ -1,18 +1,18 @@
 //! The outcome of a check, for the other nodes of a job: a small file beside the image.
 //!
 //! ```text
-//! absent --claim: made empty, exclusively--> claimed --outcome written--> published --end of the step, or its use is over--> absent
+//! absent --claim: made empty, exclusively--> claimed --outcome written--> published --end of the step--> absent
 //!                                               `--the claimant fails--> absent
 //! ```
 //!
 //! One rank of a job compares: one of the first node, which claims at once. The first rank of every other node waits for the
 //! outcome before its node answers anything. Where no claim comes, it claims and compares itself: a node may start after the
-//! first one's part is over, or that part may be another program. It compares for itself where a claim goes without an outcome, and
-//! where none can be made: the directory may not be written to, or others can write to it.
+//! first one's part is over, or that part may be another program. It compares for itself where a claim goes without an
+//! outcome, and where none can be made: the directory may not be written to, or others can write to it.
 //!
 //! The file's name is the job's, so that it is no other job's. It counts if it is this user's own, names this image and this
-//! job, and is hardly older than the rank that reads it. An outcome that is not whole is none yet. A file that a killed job left is
-//! swept by the next job that compares.
+//! job, and is hardly older than the rank that reads it. An outcome that is not whole is none yet. A file that a killed job
+//! left is swept by the next job that compares.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -73,7 +73,8 @@ const VERSION: u32 = 1;
 /// No file of an image with fewer than 2^20 changes is longer.
 const LENGTH_MAX: u64 = 64 << 20;
 
-/// The longest that a rank waits for another node that compares. A comparison of 60 000 files takes 9 s where an operation takes 1 ms.
+/// The longest that a rank waits for another node that compares. A comparison of 60 000 files takes 9 s where an operation
+/// takes 1 ms.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The longest that it waits for any to begin. The ranks of a step start within less.
