@@ -58,7 +58,7 @@ def node_address(node: int) -> str:
 
 
 # Seconds for which a remount waits for processes that still hold the client.
-_PATIENCE_WITH_GUESTS = 3
+_PATIENCE_WITH_GUESTS = 10
 
 _LEAVING = "leaving"
 
@@ -337,8 +337,15 @@ class Rig:
         """Unmounts a client, and does not wait the second and a half that it takes to leave."""
         holder = self.require_started().processes[_holder(node)].pid
         command = ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "umount", str(MOUNT_POINT)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
+
+        def unmounted() -> bool:
+            nonlocal done
+            done = subprocess.run(command, capture_output=True, text=True)
+            return done.returncode == 0
+
+        done: subprocess.CompletedProcess[str]
+        # A process that a job leaves in the background ends in a moment.
+        if not processes.wait_until(unmounted, _PATIENCE_WITH_GUESTS, interval=0.1):
             reason = done.stderr.strip().removeprefix("umount: ")
             raise RigError(f"node {node} is in use: {reason}", f"end these first: {_names(self._guests([node]))}")
 
