@@ -86,7 +86,7 @@ impl PathStep {
     }
 
     /// The name as it was walked, for messages.
-    pub fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         match self {
             Self::Directory { path, .. } | Self::Link { path, .. } => path,
         }

@@ -57,8 +57,6 @@ struct State {
     untold: Vec<Settled>,
     /// Requests that may come to wait, with whether a signal is known to have reached their program.
     arriving: HashMap<u64, bool>,
-    /// Requests that an earlier server was to interrupt, and that may not have been found in their slot yet.
-    interrupted: HashSet<u64>,
     /// Files with the number of their RELEASE requests that are being answered.
     leaving: HashMap<Node, u32>,
 }
@@ -161,10 +159,15 @@ impl LockTable {
     pub(crate) fn expect(&self, unique: Unique) -> Arriving<'_> {
         let mut state = lock(&self.state);
         if !state.waited.contains(&unique.0) {
-            let interrupted = state.interrupted.remove(&unique.0);
-            state.arriving.insert(unique.0, interrupted);
+            // A signal may have come since it was found in a slot.
+            state.arriving.entry(unique.0).or_insert(false);
         }
         Arriving { locks: self, unique }
+    }
+
+    /// The same for a request that lies in a slot, before any thread answers.
+    pub(crate) fn expect_left(&self, unique: Unique) {
+        std::mem::forget(self.expect(unique));
     }
 
     /// Tells whether an earlier server had a request wait: its answer is given, or will be.
@@ -297,13 +300,12 @@ impl LockTable {
         self.settle(&mut state, unique.0, Err(Errno::INTR))
     }
 
-    /// The same for a signal that an earlier server was told of. Its request may be found in another slot, sooner or later.
+    /// The same for a signal that an earlier server was told of, without waiting: the thread that has its request may be waiting
+    /// for this one.
     pub(crate) fn interrupt_left(&self, unique: Unique) -> Option<Settled> {
         let mut state = lock(&self.state);
         if let Some(interrupted) = state.arriving.get_mut(&unique.0) {
             *interrupted = true;
-        } else if !state.waited.contains(&unique.0) {
-            state.interrupted.insert(unique.0);
         }
         self.settle(&mut state, unique.0, Err(Errno::INTR))
     }
@@ -545,7 +547,8 @@ mod tests {
         let other = scene.wait(&locks);
         std::mem::forget(locks);
         let next = scene.table();
-        assert!(next.interrupt_left(Unique(8)).is_none(), "its request is in another slot");
+        [6, 8].map(|unique| next.expect_left(Unique(unique)));
+        assert!(next.interrupt_left(Unique(8)).is_none());
         let arriving = next.expect(Unique(8));
         let file = LockFile::own(scene.open());
         let attempt = scene.slot.parts().0.of(Unique(8));

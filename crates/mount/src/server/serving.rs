@@ -11,7 +11,7 @@ use super::frozen::FrozenTier;
 use super::handover::{Fact, HandoverMemory};
 use super::holding::Holding;
 use super::live::LiveTier;
-use super::lock_table::Arriving;
+use super::lock_table::{Arriving, Leaving};
 use super::node::Node;
 use super::notifier::Notifier;
 use super::packed::Packed;
@@ -122,9 +122,7 @@ impl Server {
                 if !self.is_sound() {
                     refuse(&request, reply);
                 } else if let Some(reply) = self.answer_at_once(&request, reply) {
-                    let _leaving = matches!(request.operation, Operation::Release { .. }).then(|| {
-                        self.live.locks.expect_release(Node::decode(request.node, self.packed.root))
-                    });
+                    let _leaving = self.expect_release(&request);
                     drop(turn);
                     self.answer(&request, reply, marks.of(request.unique), scratch);
                     return None;
@@ -148,7 +146,7 @@ impl Server {
         if let Operation::Interrupt { unique } = request.operation {
             return self.live.interrupt_left(unique);
         }
-        let _arriving = self.expect(&request);
+        let (_arriving, _leaving) = (self.expect(&request), self.expect_release(&request));
         let reply = Reply::new(&self.device, request.unique);
         let attempt = marks.of(request.unique);
         let _alone = self.takeover.try_alone(attempt);
@@ -169,6 +167,12 @@ impl Server {
             Operation::Lock { waits: true, .. } => Some(self.live.locks.expect(request.unique)),
             _ => None,
         }
+    }
+
+    /// Notes that a file is being closed, until it is.
+    fn expect_release(&self, request: &Request<'_>) -> Option<Leaving<'_>> {
+        let node = Node::decode(request.node, self.packed.root);
+        matches!(request.operation, Operation::Release { .. }).then(|| self.live.locks.expect_release(node))
     }
 
     /// Tells whether the image's file is unchanged since it was opened.

@@ -36,6 +36,14 @@ pub(crate) fn slot_memory() -> Result<Arc<SharedMemory>, Errno> {
     SharedMemory::new(MARKS_BYTES + abi::REQUEST_BUFFER).map(Arc::new)
 }
 
+/// The request in a slot that no thread has taken yet, if it may come to wait for a lock.
+pub(crate) fn lock_left_in(memory: &SharedMemory) -> Option<Unique> {
+    let head = memory.word(MARKS_BYTES).load(Ordering::Acquire);
+    let [_, _, _, _, opcode @ ..] = head.to_ne_bytes();
+    let is_lock = head & LENGTH != 0 && u32::from_ne_bytes(opcode) == abi::opcode::SETLKW;
+    is_lock.then(|| Unique(memory.word(MARKS_BYTES + 8).load(Ordering::Acquire)))
+}
+
 impl Slot {
     /// The slot in `memory`, with what another server left in it; `None` if another thread has it. All of it is
     /// brought into this process' memory.
@@ -259,6 +267,23 @@ mod tests {
         assert!(slot.is_occupied());
         slot.clear();
         assert!(!slot.is_occupied());
+    }
+
+    #[test]
+    fn a_lock_is_found_before_its_slot_is_taken() {
+        let memory = slot_memory().unwrap();
+        let put = |head: [u32; 2]| {
+            let mut slot = Slot::take(&memory).unwrap();
+            let bytes = slot.parts().1;
+            bytes[..8].copy_from_slice(&head.map(u32::to_ne_bytes).concat());
+            bytes[8..16].copy_from_slice(&7_u64.to_ne_bytes());
+        };
+        put([96, abi::opcode::SETLKW]);
+        assert_eq!(lock_left_in(&memory), Some(Unique(7)));
+        put([96, abi::opcode::SETLKW - 1]);
+        assert_eq!(lock_left_in(&memory), None);
+        put([0, abi::opcode::SETLKW]);
+        assert_eq!(lock_left_in(&memory), None);
     }
 
     #[test]

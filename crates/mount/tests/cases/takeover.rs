@@ -10,7 +10,7 @@ use crate::support::Packing;
 
 /// Steps that ask the server, repeated by a program: the kind of request, and Python that does step `i` in directory `lib`
 /// and returns the outcome.
-const KINDS: [(&str, &str); 27] = [
+const KINDS: [(&str, &str); 31] = [
     ("lookup, absent", "return os.path.exists(lib + 'absent-%d' % i)"),
     (
         "lookup, uncovered",
@@ -43,6 +43,10 @@ const KINDS: [(&str, &str); 27] = [
     ("lseek", "return attempt(lambda f: os.lseek(f, 0, os.SEEK_DATA), lib + 'big.bin')"),
     ("flock", "return attempt(lambda f: fcntl.flock(f, fcntl.LOCK_SH), lib + 'a.txt')"),
     ("fcntl lock", "return attempt(lambda f: fcntl.lockf(f, fcntl.LOCK_SH), lib + 'a.txt')"),
+    ("lock that waits", "return waits(i, fcntl.flock)"),
+    ("fcntl lock that waits", "return waits(i, fcntl.lockf)"),
+    ("lock that is interrupted", "return is_interrupted(i, fcntl.flock)"),
+    ("fcntl lock that is interrupted", "return is_interrupted(i, fcntl.lockf)"),
     (
         "create",
         "f = os.open(lib + 'n%d' % i, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o640); os.write(f, b'x' * i); os.close(f); return os.stat(lib + 'n%d' % i).st_size, os.stat(lib + 'n%d' % i).st_mode",
@@ -96,7 +100,7 @@ const KINDS: [(&str, &str); 27] = [
 
 /// Around each step: how it is repeated, and how a result is made that does not depend on the place.
 const AROUND: &str = "
-import ctypes, fcntl, os, stat, sys, zlib
+import ctypes, fcntl, os, signal, stat, sys, time, zlib
 lib = sys.argv[1] + '/lib/'
 libc = ctypes.CDLL(None, use_errno=True)
 def statx(name):
@@ -110,6 +114,50 @@ def attempt(what, name):
 def fails(what, *words):
     try: return what(*words)
     except OSError as error: return error.errno in (61, 95)
+def holder(lock):
+    # Another process holds the lock until the pipe is closed.
+    held, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go[1])
+        f = open(lib + 'locked', 'a+')
+        lock(f, fcntl.LOCK_EX)
+        os.close(held[1])
+        os.read(go[0], 1)
+        lock(f, fcntl.LOCK_UN)
+        os._exit(0)
+    os.close(held[1]), os.close(go[0])
+    os.read(held[0], 1), os.close(held[0])
+    return pid, go[1]
+def is_free(lock):
+    pid = os.fork()
+    if pid == 0:
+        try: lock(open(lib + 'locked', 'a+'), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError: os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+def waits(i, lock):
+    pid, go = holder(lock)
+    if os.fork() == 0: time.sleep(i % 5 / 1000), os._exit(0)
+    os.close(go)
+    with open(lib + 'locked', 'a+') as f:
+        lock(f, fcntl.LOCK_EX)
+        os.waitpid(pid, 0)
+        free = is_free(lock)
+        lock(f, fcntl.LOCK_UN)
+        return free, is_free(lock), os.wait()[1]
+class Interrupted(Exception): pass
+def interrupt(*_): raise Interrupted
+def is_interrupted(i, lock):
+    pid, go = holder(lock)
+    signal.signal(signal.SIGALRM, interrupt)
+    with open(lib + 'locked', 'a+') as f:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0001 + i % 10 * 0.0005)
+            lock(f, fcntl.LOCK_EX)
+        except Interrupted: pass
+        os.close(go)
+        return os.waitpid(pid, 0)[1], is_free(lock)
 def step(i):
     STEP
 print('ready', flush=True)

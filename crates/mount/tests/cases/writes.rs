@@ -81,6 +81,50 @@ print(*(granted(lock, kind) for lock in (fcntl.flock, fcntl.lockf) for kind in k
     }
 }
 
+/// A thread waits for a lock while another one closes the same file, which ends the locks that the process holds, not those
+/// that it waits for.
+pub(crate) fn a_lock_that_waited_is_held() {
+    const PROGRAM: &str = "
+import fcntl, os, sys, threading, time
+name = sys.argv[1] + '/bin/plain'
+def other(work):
+    here, there = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(there[1])
+        os._exit(work(lambda: (os.write(here[1], b'x'), os.read(there[0], 1))))
+    os.close(there[0]), os.close(here[1])
+    os.read(here[0], 1)
+    return pid, there[1]
+def hold(wait):
+    with open(name, 'r+') as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        wait()
+    return 0
+def attempt(wait):
+    try: fcntl.lockf(open(name, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError: return 1
+    return 0
+holder, go = other(hold)
+file, closed = open(name, 'r+'), open(name, 'r+')
+waiting = threading.Thread(target=fcntl.lockf, args=(file, fcntl.LOCK_EX))
+waiting.start()
+time.sleep(0.3)
+closed.close()
+os.close(go), os.waitpid(holder, 0)
+waiting.join()
+print('refused', os.waitpid(other(attempt)[0], 0)[1] != 0)
+fcntl.lockf(file, fcntl.LOCK_UN)
+print('refused', os.waitpid(other(attempt)[0], 0)[1] != 0)
+";
+    for user in USERS {
+        let scene = Scene::new(user);
+        let mut plain = scene.plain(&["python3", "-c", PROGRAM, &scene.root_text()]);
+        assert_eq!(succeeded(&plain.output().unwrap()), "refused True\nrefused False\n");
+        assert_eq!(python(&scene, PROGRAM).0, "refused True\nrefused False\n");
+    }
+}
+
 /// Another process puts a pipe where a name was absent: a program that writes there waits for a reader as without quell, can be
 /// killed, and keeps no other program from its answers.
 pub(crate) fn a_pipe_in_the_way_keeps_nobody_waiting() {
