@@ -54,6 +54,11 @@ pub fn main() -> ExitCode {
         Err(error) => return ExitCode::from(failure::explain_usage(&error)),
     };
     let mut printer = Printer::new(&parsed.arguments);
+    quell_trace::end_on_reader_panic(move |error| {
+        let failure = traces::explain(error);
+        _ = printer.fail(&failure);
+        std::process::exit(failure.status.into());
+    });
     match parsed.judge(&printer).and_then(|()| dispatch(parsed, &mut printer)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => printer.fail(&failure),

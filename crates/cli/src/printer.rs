@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Prints for one command.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Printer {
     colour: Colour,
     verbosity: Verbosity,

@@ -37,6 +37,6 @@ pub use process::{Execution, Exit, Process, Thread};
 /// Types of this crate's interface.
 pub use quell_base::{Bytes, Errno, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
 pub use recording::{Recording, Trace};
-pub use store::TraceError;
+pub use store::{TraceError, end_on_reader_panic};
 pub use touched::{Extent, Touched};
 pub use writer::Writer;

@@ -353,7 +353,7 @@ fn on_node(test: &Test, (step, node): (&str, u32), before: &str, command: &str) 
     words.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Whether a rank has claimed or published the outcome of a check.
+/// True once a rank has claimed or published the outcome of a check.
 fn is_published(test: &Test) -> bool {
     test.files().iter().any(|name| name.contains(".verdict-"))
 }

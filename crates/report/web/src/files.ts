@@ -83,7 +83,7 @@ function families(all: Family[]): Tab {
 /** A table of reads, one of writes, and who moves the data. */
 export function fileTabs(files: FileData[], patterns: Family[]): Tab[] {
     const tab = (title: string, direction: Direction, rows: FileData[]): Tab => {
-        // What the file system does not tell, and what never happened, needs no column.
+        // A column is shown only for facts that the file system tells and that happened.
         const told = (column: Column<FileData>) =>
             !["stripes", "stripe-sized", "gaps", "average gap"].includes(column.title)
             || rows.some((row) => Boolean(column.value(row)));

@@ -1,4 +1,4 @@
-// What became of an operation: the one colour code of the page.
+// Outcomes of operations: the one colour code of the page.
 
 /** In the order in which bars are filled: what was in vain first. */
 export const PARTS = ["missed", "repeated", "needed", "failed", "unnamed"] as const;

@@ -5,15 +5,26 @@
 //! checking all of its assumptions would be a second reader. So all work of the `parquet` reader runs inside
 //! [`guarded`], and no code of ours does: our own panics still surface.
 
+//!
+//! A panic cannot be caught in a binary that aborts on panics, as the release does. There the process ends as
+//! [`end_on_reader_panic`] says.
+
 use super::TraceError;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Once;
+use std::path::{Path, PathBuf};
+use std::sync::{Once, OnceLock};
 
 thread_local! {
-    /// True while this thread is inside [`guarded`], so that the panic is not also printed.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// The file that the reader works on in this thread.
+    static READING: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+static END: OnceLock<Box<dyn Fn(TraceError) + Send + Sync>> = OnceLock::new();
+
+/// Has `end` called where the reader panics, in the place of the error that [`guarded`] would return. It must end the process.
+pub fn end_on_reader_panic(end: impl Fn(TraceError) + Send + Sync + 'static) {
+    _ = END.set(Box::new(end));
 }
 
 /// Runs `read`, which must contain only the Parquet reader's work on the file at `path`.
@@ -24,11 +35,11 @@ pub(crate) fn guarded<T>(
     path: &Path,
     read: impl FnOnce() -> parquet::errors::Result<T>,
 ) -> Result<T, TraceError> {
-    silence();
-    let outer = GUARDED.replace(true);
+    replace_hook();
+    let outer = READING.replace(Some(path.to_owned()));
     // State that a panic leaves half done is dropped with the reader and never observed.
     let outcome = catch_unwind(AssertUnwindSafe(read));
-    GUARDED.set(outer);
+    READING.set(outer);
     match outcome {
         Ok(outcome) => outcome.map_err(|error| TraceError::damaged(path, error)),
         Err(panic) => Err(TraceError::damaged(path, reason(&*panic))),
@@ -36,14 +47,14 @@ pub(crate) fn guarded<T>(
 }
 
 /// Silences panics inside [`guarded`]; others are printed as before.
-fn silence() {
+fn replace_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                usual(panic);
-            }
+        std::panic::set_hook(Box::new(move |panic| match (READING.take(), END.get()) {
+            (None, _) => usual(panic),
+            (Some(path), Some(end)) => end(TraceError::damaged(&path, reason(panic.payload()))),
+            (Some(_), None) => {}
         }));
     });
 }

@@ -18,6 +18,8 @@ pub(crate) mod spool;
 pub(crate) mod sums;
 pub(crate) mod tables;
 
+pub use guard::end_on_reader_panic;
+
 use quell_base::files::Folder;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-# What programs ask of files one call at a time: modes, times, holes, allocation, unlinked, unnamed, shared mappings.
+# File calls of programs, one at a time: modes, times, holes, allocation, unlinked, unnamed, shared mappings.
 
 plant() {
     mkdir -p env/work/d/sub

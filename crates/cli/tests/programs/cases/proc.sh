@@ -1,4 +1,4 @@
-# What a program learns of itself: its own path, its mappings, descriptors, its directory, who is above it.
+# Facts that a program learns of itself: its own path, its mappings, descriptors, its directory, its ancestors.
 
 plant() {
     mkdir -p env/bin env/lib

@@ -1,4 +1,4 @@
-// What spreads a range: for each figure of a profile, how far it alone moves the median.
+// The spread of a range by its causes: for each figure of a profile, how far it alone moves the median.
 
 import { scaleLog } from "d3-scale";
 import type { Swing, Tornado } from "../../generated/prediction";
