@@ -547,7 +547,9 @@ mod tests {
         let other = scene.wait(&locks);
         std::mem::forget(locks);
         let next = scene.table();
-        [6, 8].map(|unique| next.expect_left(Unique(unique)));
+        for unique in [6, 8] {
+            next.expect_left(Unique(unique));
+        }
         assert!(next.interrupt_left(Unique(8)).is_none());
         let arriving = next.expect(Unique(8));
         let file = LockFile::own(scene.open());
