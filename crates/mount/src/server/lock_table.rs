@@ -55,8 +55,8 @@ struct State {
     waited: HashSet<u64>,
     /// Outcomes that an earlier server may not have told.
     untold: Vec<Settled>,
-    /// Requests that may come to wait, with whether a signal is known to have reached their program.
-    arriving: HashMap<u64, bool>,
+    /// Requests that may come to wait.
+    arriving: HashSet<u64>,
     /// Files with the number of their RELEASE requests that are being answered.
     leaving: HashMap<Node, u32>,
 }
@@ -159,8 +159,7 @@ impl LockTable {
     pub(crate) fn expect(&self, unique: Unique) -> Arriving<'_> {
         let mut state = lock(&self.state);
         if !state.waited.contains(&unique.0) {
-            // A signal may have come since it was found in a slot.
-            state.arriving.entry(unique.0).or_insert(false);
+            state.arriving.insert(unique.0);
         }
         Arriving { locks: self, unique }
     }
@@ -264,7 +263,7 @@ impl LockTable {
 
     /// Has a lock wait.
     ///
-    /// **Errors** `EINTR` if a signal came first; `ENOLCK` where there is no room.
+    /// **Errors** `ENOLCK` where there is no room.
     pub(crate) fn wait_for(
         &self,
         unique: Unique,
@@ -278,9 +277,7 @@ impl LockTable {
         if !state.owners.contains_key(&key) {
             return Ok(Locking::Again);
         }
-        if state.arriving.remove(&unique.0) == Some(true) {
-            return Err(Errno::INTR);
-        }
+        state.arriving.remove(&unique.0);
         let words = waiting_words(unique, node, &wanted, self.root);
         let index = self.waiting.insert(words).ok_or(Errno::NOLCK)?;
         // Before it can be granted: the next server must not take it for one that was not tried yet.
@@ -294,19 +291,9 @@ impl LockTable {
     /// A signal reached the program that waits for `unique`. Returns the outcome to tell if its lock waited; one that is about to
     /// wait is waited for, so that a server which is killed meanwhile leaves both requests.
     pub(crate) fn interrupt(&self, unique: Unique) -> Option<Settled> {
-        let is_arriving = |state: &mut State| state.arriving.contains_key(&unique.0);
+        let is_arriving = |state: &mut State| state.arriving.contains(&unique.0);
         let state = lock(&self.state);
         let mut state = self.changed.wait_while(state, is_arriving).unwrap_or_else(PoisonError::into_inner);
-        self.settle(&mut state, unique.0, Err(Errno::INTR))
-    }
-
-    /// The same for a signal that an earlier server was told of, without waiting: the thread that has its request may be waiting
-    /// for this one.
-    pub(crate) fn interrupt_left(&self, unique: Unique) -> Option<Settled> {
-        let mut state = lock(&self.state);
-        if let Some(interrupted) = state.arriving.get_mut(&unique.0) {
-            *interrupted = true;
-        }
         self.settle(&mut state, unique.0, Err(Errno::INTR))
     }
 
@@ -547,18 +534,19 @@ mod tests {
         let other = scene.wait(&locks);
         std::mem::forget(locks);
         let next = scene.table();
-        for unique in [6, 8] {
-            next.expect_left(Unique(unique));
-        }
-        assert!(next.interrupt_left(Unique(8)).is_none());
-        let arriving = next.expect(Unique(8));
-        let file = LockFile::own(scene.open());
-        let attempt = scene.slot.parts().0.of(Unique(8));
-        assert_eq!(next.wait_for(Unique(8), NODE, exclusive(1), file, attempt), Err(Errno::INTR));
-        drop(arriving);
+        [6, 8].into_iter().for_each(|unique| next.expect_left(Unique(unique)));
+        let outcome = |settled: Option<Settled>| settled.map(|settled| settled.outcome);
+        std::thread::scope(|threads| {
+            let signal = threads.spawn(|| outcome(next.interrupt(Unique(8))));
+            let _arriving = next.expect(Unique(8));
+            let file = LockFile::own(scene.open());
+            let attempt = scene.slot.parts().0.of(Unique(8));
+            let waits = next.wait_for(Unique(8), NODE, exclusive(1), file, attempt);
+            assert_eq!((waits, signal.join().unwrap()), (Ok(Locking::Waits), Some(Err(Errno::INTR))));
+        });
         // The slot has the request that waits: a signal for it does not wait for that to be found.
         let _arriving = next.expect(Unique(6));
-        assert_eq!(next.interrupt_left(Unique(6)).map(|settled| settled.outcome), Some(Err(Errno::INTR)));
+        assert_eq!(outcome(next.interrupt(Unique(6))), Some(Err(Errno::INTR)));
         drop(other);
         assert!(next.try_all().is_empty() && scene.is_free());
     }

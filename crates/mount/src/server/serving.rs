@@ -144,7 +144,8 @@ impl Server {
             return;
         };
         if let Operation::Interrupt { unique } = request.operation {
-            return self.live.interrupt_left(unique);
+            // Before it may keep the request waiting that it is about.
+            return self.live.interrupt(unique);
         }
         let (_arriving, _leaving) = (self.expect(&request), self.expect_release(&request));
         let reply = Reply::new(&self.device, request.unique);

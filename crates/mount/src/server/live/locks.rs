@@ -139,13 +139,6 @@ impl LiveTier {
         }
     }
 
-    /// INTERRUPT that an earlier server had taken.
-    pub(crate) fn interrupt_left(&self, unique: Unique) {
-        if let Some(settled) = self.locks.interrupt_left(unique) {
-            self.tell(&settled);
-        }
-    }
-
     /// Answers a request that has waited.
     fn tell(&self, settled: &Settled) {
         let reply = Reply::new(&self.bindings.device, settled.unique);
