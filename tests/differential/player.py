@@ -252,6 +252,10 @@ class Player:
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
 
+    def is_one_file(self, op):
+        held = self.views.slots(op)
+        return len(held) == 2 and held[0] == held[1]
+
     def is_only_mapped(self, op):
         """Tells whether others changed a mapped file that has no name and no descriptor left by which the actor looks at it."""
         here, mapped = ACTORS[op.actor], self.mapped_files.get((op.actor, op.words[0]))
