@@ -22,7 +22,7 @@ thread_local! {
 
 static END: OnceLock<Box<dyn Fn(TraceError) + Send + Sync>> = OnceLock::new();
 
-/// Has `end` called where the reader panics, in the place of the error that [`guarded`] would return. It must end the process.
+/// Has `end` called with the error where the Parquet reader panics on a damaged file. It must end the process.
 pub fn end_on_reader_panic(end: impl Fn(TraceError) + Send + Sync + 'static) {
     _ = END.set(Box::new(end));
 }
