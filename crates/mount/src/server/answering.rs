@@ -100,8 +100,11 @@ fn start_threads(
         let _dies_with_the_others = keep_for_this_thread(&descriptors);
         push_queued(&pushing);
     })?;
-    let granting = Arc::clone(&server.live);
-    spawn(move || grant_locks(&granting))?;
+    let (granting, tenure) = (Arc::clone(&server.live), holding.handover.granting.clone());
+    spawn(move || {
+        tenure.take();
+        grant_locks(&granting);
+    })?;
     for _ in 0..server.packed.memory.fetchers() {
         let memory = Arc::clone(&server.packed.memory);
         spawn(move || memory.fetch_all())?;

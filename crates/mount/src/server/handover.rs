@@ -36,6 +36,8 @@ pub(crate) struct HandoverMemory {
     pub(crate) slots: Vec<Arc<SharedMemory>>,
     /// The places of the threads that have them, and last that of the thread that starts those.
     pub(crate) tenures: Vec<Tenure>,
+    /// The place of the thread that grants locks: one that it is about to take must not come after its wait was ended.
+    pub(crate) granting: Tenure,
     /// Lessons, if a rank asked for them.
     lessons: Arc<SharedMemory>,
     /// The ranks that came.
@@ -79,6 +81,7 @@ impl HandoverMemory {
             owners: LockRecords::memory(LOCKS)?,
             waiting: LockRecords::memory(LOCKS)?,
             absences: new(ABSENCES_BYTES)?,
+            granting: Tenure::new()?,
             tenures: (0..=THREADS).map(|_| Tenure::new()).collect::<Result<_, _>>()?,
             slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
             lessons: new(LESSONS_BYTES)?,
@@ -143,7 +146,7 @@ impl HandoverMemory {
     /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
     /// thread is the one that starts the threads of this server.
     pub(crate) fn wait_for_earlier_threads(&self) {
-        self.tenures.iter().for_each(Tenure::wait);
+        self.tenures.iter().chain([&self.granting]).for_each(Tenure::wait);
         self.tenures.last().into_iter().for_each(Tenure::take);
     }
 
