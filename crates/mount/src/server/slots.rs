@@ -36,6 +36,11 @@ pub(crate) fn slot_memory() -> Result<Arc<SharedMemory>, Errno> {
     SharedMemory::new(MARKS_BYTES + abi::REQUEST_BUFFER).map(Arc::new)
 }
 
+/// Takes the request away from a slot that no thread has taken yet.
+pub(crate) fn clear_left(memory: &SharedMemory) {
+    memory.word(MARKS_BYTES).store(0, Ordering::Release);
+}
+
 /// The request in a slot that no thread has taken yet, if it may come to wait for a lock.
 pub(crate) fn lock_left_in(memory: &SharedMemory) -> Option<Unique> {
     let head = memory.word(MARKS_BYTES).load(Ordering::Acquire);
@@ -60,7 +65,7 @@ impl Slot {
 
     /// Its request is answered.
     pub(crate) fn clear(&self) {
-        self.0.memory().word(MARKS_BYTES).store(0, Ordering::Release);
+        clear_left(self.0.memory());
     }
 
     /// The notes about requests, and the bytes of the present one.
@@ -280,6 +285,8 @@ mod tests {
         };
         put([96, abi::opcode::SETLKW]);
         assert_eq!(lock_left_in(&memory), Some(Unique(7)));
+        clear_left(&memory);
+        assert_eq!(lock_left_in(&memory), None);
         put([96, abi::opcode::SETLKW - 1]);
         assert_eq!(lock_left_in(&memory), None);
         put([0, abi::opcode::SETLKW]);
