@@ -23,7 +23,7 @@ use super::live::locks::grant_locks;
 use super::notifier::{Forget, Notifier};
 use super::notifying::notify;
 use super::serving::Server;
-use super::slots::{Death, Slot, clear_left, lock_left_in};
+use super::slots::{Death, Slot};
 use crate::sys::process::{
     Forked, PARENT_DIED, SingleThreaded, exit_now, fork_among_threads, keep_for_this_thread,
     wait_for_parent_signal,
@@ -57,12 +57,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     holding.memory.take_over();
     let (notifier, jobs) = Notifier::new();
     let server = Arc::new(Server::new(&holding, notifier, death));
-    // Before any thread reads a request: that may be a signal for one of these.
-    for slot in &holding.handover.slots {
-        if lock_left_in(slot).is_some_and(|unique| !server.live.locks.expect_left(unique)) {
-            clear_left(slot);
-        }
-    }
+    holding.handover.slots.iter().for_each(|slot| server.expect_left(slot));
     if start_threads(&server, &holding, jobs).is_none() {
         exit_now(NO_THREADS);
     }

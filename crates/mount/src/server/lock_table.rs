@@ -55,15 +55,15 @@ struct State {
     untold: Vec<Settled>,
     /// Requests that may come to wait.
     arriving: HashSet<u64>,
-    /// Files with the number of their RELEASE requests that are being answered.
-    leaving: HashMap<Node, u32>,
+    /// RELEASE requests that are being answered, with their files.
+    leaving: HashMap<u64, Node>,
 }
 
 /// A RELEASE that is being answered.
 #[derive(Debug)]
 pub(crate) struct Leaving<'l> {
     locks: &'l LockTable,
-    node: Node,
+    unique: Unique,
 }
 
 /// A request that may come to wait, until it is answered or waits.
@@ -173,18 +173,23 @@ impl LockTable {
 
     /// Notes a RELEASE before any other request is read. The kernel does not let close(2) wait for it: the program may ask
     /// for a lock next that the closed file holds.
-    pub(crate) fn expect_release(&self, node: Node) -> Leaving<'_> {
-        *lock(&self.state).leaving.entry(node).or_default() += 1;
-        Leaving { locks: self, node }
+    pub(crate) fn expect_release(&self, unique: Unique, node: Node) -> Leaving<'_> {
+        lock(&self.state).leaving.insert(unique.0, node);
+        Leaving { locks: self, unique }
+    }
+
+    /// The same for a RELEASE that lies in a slot, before any thread answers.
+    pub(crate) fn expect_release_left(&self, unique: Unique, node: Node) {
+        std::mem::forget(self.expect_release(unique, node));
     }
 
     /// Waits until the files are closed whose RELEASE came before. Returns whether there was any.
     pub(crate) fn await_releases(&self, node: Node) -> bool {
-        let state = lock(&self.state);
-        if !state.leaving.contains_key(&node) {
+        let mut state = lock(&self.state);
+        let is_leaving = |state: &mut State| state.leaving.values().any(|leaving| *leaving == node);
+        if !is_leaving(&mut state) {
             return false;
         }
-        let is_leaving = |state: &mut State| state.leaving.contains_key(&node);
         let _left = self.changed.wait_timeout_while(state, MOST_LEAVING, is_leaving);
         true
     }
@@ -362,14 +367,7 @@ impl State {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.locks.state);
-        if let Some(count) = state.leaving.get_mut(&self.node) {
-            *count -= 1;
-            if *count == 0 {
-                state.leaving.remove(&self.node);
-            }
-        }
-        drop(state);
+        lock(&self.locks.state).leaving.remove(&self.unique.0);
         self.locks.changed.notify_all();
     }
 }
