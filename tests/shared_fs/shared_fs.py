@@ -72,7 +72,9 @@ class Fixture:
     @staticmethod
     @contextlib.contextmanager
     def policy(name: str) -> Iterator[None]:
-        """Every client caches by this policy; all are cold."""
+        """Every client caches by this policy; all are cold, and no server of an earlier run is about to end on them."""
+        for node in range(1, NODES + 1):
+            on(node, "sh", "-c", "for _ in $(seq 150); do pgrep 'quell-(server|holder)' || exit 0; sleep 0.2; done")
         rig("policy", name)
         yield
 
