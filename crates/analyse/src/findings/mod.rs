@@ -18,6 +18,7 @@ mod finding;
 mod image;
 mod julia;
 mod limits;
+mod lists;
 mod locale;
 mod modules;
 mod network;
@@ -46,6 +47,7 @@ type Rule = fn(&Case<'_>) -> Vec<Found>;
 const RULES: &[(&[&str], Rule)] = &[
     (&["network-start-up"], network::start_up),
     (&["search-path-misses", "python-user-site"], search_paths::search_paths),
+    (&["search-list-misses"], lists::lists),
     (&["repeated-stats"], repeated::stats),
     (&["repeated-listings"], repeated::listings),
     (&["readlink-storm"], readlinks::readlinks),
