@@ -223,6 +223,19 @@ fn a_walk_that_asks_each_directory_for_the_same_names_is_no_search() {
 }
 
 #[test]
+fn a_name_that_is_waited_for() {
+    let storm = |times| {
+        let made = Made::of(&["python3", "app.py"]);
+        made.repeat(times, Call::Newfstatat, "/lustre/run/go", ABSENT).summary()
+    };
+    let finding = fires_above("polling", 200, storm);
+    assert_eq!(finding.remedy.metadata_operations_after, 1);
+    // No image is promised to answer.
+    let plan = diagnose(&storm(5000), &limits()).plan;
+    assert!(plan.steps.iter().all(|step| step.finding.remedy.cost != Cost::Image || step.saves == 0));
+}
+
+#[test]
 fn each_list_has_the_remedy_that_is_right_for_it() {
     let probes = 220;
     let remedy = |made: Made, kind, origin: &str, directory: &str| {

@@ -98,6 +98,11 @@ impl<'a> Case<'a> {
         recordings.find_map(|facts| facts.variables.get(name)).map(String::as_str)
     }
 
+    /// True for a name that the program waits for: to ask again is its purpose.
+    pub(super) fn is_awaited(&self, path: &[u8]) -> bool {
+        self.summary.awaited.contains_key(path)
+    }
+
     /// The recorded command, to be typed again.
     pub(super) fn command(&self) -> String {
         words::command(self.summary.command())

@@ -45,6 +45,8 @@ limits! {
         "operations of a recording on network file systems";
     OPEN_CLOSE_CHURN "open-close-churn" 200.0 "opens"
         "opens of a recording, by a process that had opened the same file before";
+    POLLING "polling" 200.0 "operations"
+        "operations of a recording on names and directories that the program waits for";
     PYTHON_BYTECODE "python-bytecode" 50.0 "files"
         "modules of a recording for which no byte code was found";
     PYTHON_IMPORTS "python-imports" 200.0 "files"

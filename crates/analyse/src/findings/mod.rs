@@ -25,6 +25,7 @@ mod network;
 mod output;
 mod parallel;
 mod plan;
+mod polling;
 mod python;
 mod readlinks;
 mod repeated;
@@ -48,6 +49,7 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["network-start-up"], network::start_up),
     (&["search-path-misses", "python-user-site"], search_paths::search_paths),
     (&["search-list-misses"], lists::lists),
+    (&["polling"], polling::polling),
     (&["repeated-stats"], repeated::stats),
     (&["repeated-listings"], repeated::listings),
     (&["readlink-storm"], readlinks::readlinks),
