@@ -23,7 +23,7 @@ use super::live::locks::grant_locks;
 use super::notifier::{Forget, Notifier};
 use super::notifying::notify;
 use super::serving::Server;
-use super::slots::{Death, Slot, lock_left_in};
+use super::slots::{Death, Slot};
 use crate::sys::process::{
     Forked, PARENT_DIED, SingleThreaded, exit_now, fork_among_threads, keep_for_this_thread,
     wait_for_parent_signal,
@@ -57,10 +57,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     holding.memory.take_over();
     let (notifier, jobs) = Notifier::new();
     let server = Arc::new(Server::new(&holding, notifier, death));
-    // Before any thread reads a request: that may be a signal for one of these.
-    for unique in holding.handover.slots.iter().filter_map(|slot| lock_left_in(slot)) {
-        server.live.locks.expect_left(unique);
-    }
+    holding.handover.slots.iter().for_each(|slot| server.expect_left(slot));
     if start_threads(&server, &holding, jobs).is_none() {
         exit_now(NO_THREADS);
     }

@@ -143,6 +143,11 @@ impl HandoverMemory {
         Some(Namespaces { mount: adopted(Number::MountNamespace)?, user: adopted(Number::UserNamespace) })
     }
 
+    /// Tells whether all threads of earlier servers are dead that open and close descriptors, or write here.
+    pub(crate) fn are_earlier_threads_dead(&self) -> bool {
+        self.tenures.iter().chain([&self.granting]).all(Tenure::is_free)
+    }
+
     /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
     /// thread is the one that starts the threads of this server.
     pub(crate) fn wait_for_earlier_threads(&self) {

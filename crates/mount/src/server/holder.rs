@@ -19,7 +19,7 @@
 use std::collections::HashSet;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -86,6 +86,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         }
         // Before its descriptors are closed with all others.
         drop(running);
+        holder.await_threads();
         holder.close_left();
         if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);
@@ -97,6 +98,9 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
 /// lifeline is cut, so the rest takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
+
+/// The time in which a killed thread gets a core, on a node that computes.
+const LONGEST_LAST_CALL: Duration = Duration::from_secs(10);
 
 /// The two sides of the fork.
 enum Started {
@@ -294,6 +298,16 @@ impl Holder {
     /// Closes the descriptors of a dead server that no record names, and a dead holder's connections to ranks.
     fn close_unknown(&self, server: Option<&Lifeline>) {
         close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
+    }
+
+    /// Waits until the threads of a dead server are dead that open and close descriptors. A killed thread that has no core is
+    /// in the middle of its last call, which may close a descriptor by its number: until then that number must not be another
+    /// file's. A call that takes longer waits for a file system, and names no descriptor any more.
+    fn await_threads(&self) {
+        let start = Instant::now();
+        while !self.holding.handover.are_earlier_threads_dead() && start.elapsed() < LONGEST_LAST_CALL {
+            std::thread::sleep(BURIAL_PAUSE);
+        }
     }
 
     /// Closes the descriptors of a dead server that no record names, and remembers the files that it had made. A call that

@@ -13,8 +13,8 @@
 //!               notifier, pusher   their own tables: the device (they may wait for such a lock)
 //! ```
 //!
-//! The other threads may then still be in a system call each, which is carried out to its end. The next server waits for
-//! that, see [`Tenure`](crate::sys::tenure::Tenure), while its holder goes on letting ranks in.
+//! The other threads may then still be in a system call each, which is carried out to its end. The holder waits for that for
+//! a while before it closes descriptors, and the next server before it answers, see [`Tenure`](crate::sys::tenure::Tenure).
 //!
 //! Until the server's first thread has its own table, the write end is open in the common one; the process has no
 //! thread then that could wait, so that its end tells.

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use super::lock_files::{self, LockFile, UNLOCK};
 use super::node::Node;
-use super::slots::{Attempt, Before};
+use super::slots::Attempt;
 use crate::fuse::abi::NodeId;
 use crate::fuse::request::{FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
@@ -51,21 +51,19 @@ struct State {
     owners: HashMap<OwnerKey, Owner>,
     /// By request.
     waiting: HashMap<u64, Waiting>,
-    /// Requests that an earlier server had wait. They are not tried again when they are found in a slot.
-    waited: HashSet<u64>,
     /// Outcomes that an earlier server may not have told.
     untold: Vec<Settled>,
     /// Requests that may come to wait.
     arriving: HashSet<u64>,
-    /// Files with the number of their RELEASE requests that are being answered.
-    leaving: HashMap<Node, u32>,
+    /// RELEASE requests that are being answered, with their files.
+    leaving: HashMap<u64, Node>,
 }
 
 /// A RELEASE that is being answered.
 #[derive(Debug)]
 pub(crate) struct Leaving<'l> {
     locks: &'l LockTable,
-    node: Node,
+    unique: Unique,
 }
 
 /// A request that may come to wait, until it is answered or waits.
@@ -139,7 +137,6 @@ impl LockTable {
         }
         for index in waiting.used() {
             let words: [u64; 7] = std::array::from_fn(|number| waiting.get(index, number));
-            state.waited.insert(words[0]);
             if let Some(outcome) = read_outcome(words[6]) {
                 state.untold.push(Settled { unique: Unique(words[0]), outcome, index });
                 continue;
@@ -157,37 +154,42 @@ impl LockTable {
 
     /// Notes that a request may come to wait, before any other request is read: a signal for it may be the next one.
     pub(crate) fn expect(&self, unique: Unique) -> Arriving<'_> {
-        let mut state = lock(&self.state);
-        if !state.waited.contains(&unique.0) {
-            state.arriving.insert(unique.0);
-        }
+        lock(&self.state).arriving.insert(unique.0);
         Arriving { locks: self, unique }
     }
 
-    /// The same for a request that lies in a slot, before any thread answers.
-    pub(crate) fn expect_left(&self, unique: Unique) {
+    /// The same for a request that lies in a slot, before any thread answers. False if an earlier server had it wait: it is
+    /// answered by its record, and must not be tried when that is gone.
+    pub(crate) fn expect_left(&self, unique: Unique) -> bool {
+        let state = lock(&self.state);
+        let is_settled = state.untold.iter().any(|settled| settled.unique == unique);
+        if is_settled || state.waiting.contains_key(&unique.0) {
+            return false;
+        }
+        drop(state);
         std::mem::forget(self.expect(unique));
-    }
-
-    /// Tells whether an earlier server had a request wait: its answer is given, or will be.
-    pub(crate) fn has_waited(&self, unique: Unique, attempt: Attempt<'_>) -> bool {
-        attempt.before() == Before::Begun || lock(&self.state).waited.contains(&unique.0)
+        true
     }
 
     /// Notes a RELEASE before any other request is read. The kernel does not let close(2) wait for it: the program may ask
     /// for a lock next that the closed file holds.
-    pub(crate) fn expect_release(&self, node: Node) -> Leaving<'_> {
-        *lock(&self.state).leaving.entry(node).or_default() += 1;
-        Leaving { locks: self, node }
+    pub(crate) fn expect_release(&self, unique: Unique, node: Node) -> Leaving<'_> {
+        lock(&self.state).leaving.insert(unique.0, node);
+        Leaving { locks: self, unique }
+    }
+
+    /// The same for a RELEASE that lies in a slot, before any thread answers.
+    pub(crate) fn expect_release_left(&self, unique: Unique, node: Node) {
+        std::mem::forget(self.expect_release(unique, node));
     }
 
     /// Waits until the files are closed whose RELEASE came before. Returns whether there was any.
     pub(crate) fn await_releases(&self, node: Node) -> bool {
-        let state = lock(&self.state);
-        if !state.leaving.contains_key(&node) {
+        let mut state = lock(&self.state);
+        let is_leaving = |state: &mut State| state.leaving.values().any(|leaving| *leaving == node);
+        if !is_leaving(&mut state) {
             return false;
         }
-        let is_leaving = |state: &mut State| state.leaving.contains_key(&node);
         let _left = self.changed.wait_timeout_while(state, MOST_LEAVING, is_leaving);
         true
     }
@@ -280,7 +282,8 @@ impl LockTable {
         state.arriving.remove(&unique.0);
         let words = waiting_words(unique, node, &wanted, self.root);
         let index = self.waiting.insert(words).ok_or(Errno::NOLCK)?;
-        // Before it can be granted: the next server must not take it for one that was not tried yet.
+        // Before it can be granted: the next server must not take it for one that was not tried yet. A server that is killed
+        // before this leaves the record, see `expect_left`.
         attempt.begin();
         state.waiting.insert(unique.0, Waiting { index, key, lock: wanted, file });
         drop(state);
@@ -364,14 +367,7 @@ impl State {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.locks.state);
-        if let Some(count) = state.leaving.get_mut(&self.node) {
-            *count -= 1;
-            if *count == 0 {
-                state.leaving.remove(&self.node);
-            }
-        }
-        drop(state);
+        lock(&self.locks.state).leaving.remove(&self.unique.0);
         self.locks.changed.notify_all();
     }
 }
@@ -438,7 +434,7 @@ fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::slots::{Slot, slot_memory};
+    use crate::server::slots::{Before, Slot, slot_memory};
 
     /// The memory of a table, and a file that is locked through two descriptors.
     struct Scene {
@@ -505,7 +501,7 @@ mod tests {
         locks.owner_of(key).unwrap().apply(&everything(key)).unwrap();
         std::mem::forget(locks);
         let next = scene.table();
-        assert!(next.has_waited(Unique(6), scene.slot.parts().0.of(Unique(6))));
+        assert!(!next.expect_left(Unique(6)));
         let settled = next.try_all();
         assert_eq!(outcomes(&settled), [(6, Ok(()))]);
         assert!(scene.is_free(), "nothing is locked again");
@@ -534,7 +530,7 @@ mod tests {
         let other = scene.wait(&locks);
         std::mem::forget(locks);
         let next = scene.table();
-        [6, 8].into_iter().for_each(|unique| next.expect_left(Unique(unique)));
+        assert!(next.expect_left(Unique(8)));
         let outcome = |settled: Option<Settled>| settled.map(|settled| settled.outcome);
         std::thread::scope(|threads| {
             let signal = threads.spawn(|| outcome(next.interrupt(Unique(8))));
@@ -544,9 +540,21 @@ mod tests {
             let waits = next.wait_for(Unique(8), NODE, exclusive(1), file, attempt);
             assert_eq!((waits, signal.join().unwrap()), (Ok(Locking::Waits), Some(Err(Errno::INTR))));
         });
-        // The slot has the request that waits: a signal for it does not wait for that to be found.
-        let _arriving = next.expect(Unique(6));
         assert_eq!(outcome(next.interrupt(Unique(6))), Some(Err(Errno::INTR)));
+        drop(other);
+        assert!(next.try_all().is_empty() && scene.is_free());
+    }
+
+    #[test]
+    fn a_request_that_waits_is_answered_by_its_record_though_the_slot_has_it_without_a_note() {
+        let mut scene = Scene::new();
+        let locks = scene.table();
+        // Killed between the two.
+        let other = scene.wait(&locks);
+        std::mem::forget(locks);
+        let next = scene.table();
+        assert!(!next.expect_left(Unique(6)));
+        next.told(&next.interrupt(Unique(6)).unwrap());
         drop(other);
         assert!(next.try_all().is_empty() && scene.is_free());
     }
@@ -573,7 +581,7 @@ mod tests {
         let (file, attempt) = (LockFile::own(scene.open()), scene.slot.parts().0.of(Unique(6)));
         let _arriving = locks.expect(Unique(6));
         assert_eq!(locks.wait_for(Unique(6), NODE, exclusive(1), file, attempt), Ok(Locking::Again));
-        assert!(!locks.has_waited(Unique(6), attempt));
+        assert_eq!(attempt.before(), Before::Nothing);
     }
 
     #[test]

@@ -104,10 +104,15 @@ impl Server {
                 reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
             }
             Operation::Release { handle, owner } => {
-                // At most once: a file that was closed twice would be taken for one that is not open.
-                if attempt.before() == Before::Nothing {
-                    attempt.begin();
-                    self.live.release(node, handle, owner);
+                match attempt.before() {
+                    Before::Nothing => {
+                        attempt.begin();
+                        self.live.release(node, handle, owner);
+                    }
+                    // A file without a handle that was closed twice would be taken for one that is not open.
+                    _ if handle == FileHandle(0) => {}
+                    // The owner's number may be that of another open file by now. The handle's is given once.
+                    _ => self.live.release(node, handle, None),
                 }
                 reply.done();
             }

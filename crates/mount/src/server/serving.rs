@@ -15,7 +15,7 @@ use super::lock_table::{Arriving, Leaving};
 use super::node::Node;
 use super::notifier::Notifier;
 use super::packed::Packed;
-use super::slots::{Death, Marks, Slot};
+use super::slots::{Death, Marks, RequestHead, Slot, clear_left, request_left_in};
 use super::takeover::Takeover;
 use crate::counters::{Asked, Counters, Loss};
 use crate::fuse::abi::{self, InitFlags};
@@ -23,6 +23,7 @@ use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Operation, Request};
 use crate::lock;
+use crate::sys::shared::SharedMemory;
 
 /// Everything that the threads of one server share.
 #[derive(Debug)]
@@ -162,6 +163,18 @@ impl Server {
         }
     }
 
+    /// Notes a request that an earlier server left in a slot, before any thread reads another one. Takes one away that is answered
+    /// by another record.
+    pub(crate) fn expect_left(&self, slot: &SharedMemory) {
+        let Some(RequestHead { opcode, unique, node }) = request_left_in(slot) else { return };
+        let locks = &self.live.locks;
+        match opcode {
+            abi::opcode::RELEASE => locks.expect_release_left(unique, Node::decode(node, self.packed.root)),
+            abi::opcode::SETLKW if !locks.expect_left(unique) => clear_left(slot),
+            _ => {}
+        }
+    }
+
     /// Notes a request that may come to wait, until that is known.
     fn expect(&self, request: &Request<'_>) -> Option<Arriving<'_>> {
         match request.operation {
@@ -173,7 +186,8 @@ impl Server {
     /// Notes that a file is being closed, until it is.
     fn expect_release(&self, request: &Request<'_>) -> Option<Leaving<'_>> {
         let node = Node::decode(request.node, self.packed.root);
-        matches!(request.operation, Operation::Release { .. }).then(|| self.live.locks.expect_release(node))
+        matches!(request.operation, Operation::Release { .. })
+            .then(|| self.live.locks.expect_release(request.unique, node))
     }
 
     /// Tells whether the image's file is unchanged since it was opened.

@@ -36,12 +36,26 @@ pub(crate) fn slot_memory() -> Result<Arc<SharedMemory>, Errno> {
     SharedMemory::new(MARKS_BYTES + abi::REQUEST_BUFFER).map(Arc::new)
 }
 
-/// The request in a slot that no thread has taken yet, if it may come to wait for a lock.
-pub(crate) fn lock_left_in(memory: &SharedMemory) -> Option<Unique> {
-    let head = memory.word(MARKS_BYTES).load(Ordering::Acquire);
-    let [_, _, _, _, opcode @ ..] = head.to_ne_bytes();
-    let is_lock = head & LENGTH != 0 && u32::from_ne_bytes(opcode) == abi::opcode::SETLKW;
-    is_lock.then(|| Unique(memory.word(MARKS_BYTES + 8).load(Ordering::Acquire)))
+/// Takes the request away from a slot that no thread has taken yet.
+pub(crate) fn clear_left(memory: &SharedMemory) {
+    memory.word(MARKS_BYTES).store(0, Ordering::Release);
+}
+
+/// The head of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestHead {
+    pub(crate) opcode: u32,
+    pub(crate) unique: Unique,
+    pub(crate) node: NodeId,
+}
+
+/// The head of the request in a slot that no thread has taken yet.
+pub(crate) fn request_left_in(memory: &SharedMemory) -> Option<RequestHead> {
+    let word = |number: usize| memory.word(MARKS_BYTES + 8 * number).load(Ordering::Acquire);
+    let [_, _, _, _, opcode @ ..] = word(0).to_ne_bytes();
+    let head =
+        RequestHead { opcode: u32::from_ne_bytes(opcode), unique: Unique(word(1)), node: NodeId(word(2)) };
+    (word(0) & LENGTH != 0).then_some(head)
 }
 
 impl Slot {
@@ -60,7 +74,7 @@ impl Slot {
 
     /// Its request is answered.
     pub(crate) fn clear(&self) {
-        self.0.memory().word(MARKS_BYTES).store(0, Ordering::Release);
+        clear_left(self.0.memory());
     }
 
     /// The notes about requests, and the bytes of the present one.
@@ -270,20 +284,17 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_found_before_its_slot_is_taken() {
+    fn a_request_is_found_before_its_slot_is_taken() {
         let memory = slot_memory().unwrap();
-        let put = |head: [u32; 2]| {
-            let mut slot = Slot::take(&memory).unwrap();
-            let bytes = slot.parts().1;
-            bytes[..8].copy_from_slice(&head.map(u32::to_ne_bytes).concat());
-            bytes[8..16].copy_from_slice(&7_u64.to_ne_bytes());
-        };
-        put([96, abi::opcode::SETLKW]);
-        assert_eq!(lock_left_in(&memory), Some(Unique(7)));
-        put([96, abi::opcode::SETLKW - 1]);
-        assert_eq!(lock_left_in(&memory), None);
-        put([0, abi::opcode::SETLKW]);
-        assert_eq!(lock_left_in(&memory), None);
+        let mut slot = Slot::take(&memory).unwrap();
+        let bytes = slot.parts().1;
+        bytes[..8].copy_from_slice(&[96, abi::opcode::SETLKW].map(u32::to_ne_bytes).concat());
+        bytes[8..24].copy_from_slice(&[7_u64, 9].map(u64::to_ne_bytes).concat());
+        drop(slot);
+        let head = RequestHead { opcode: abi::opcode::SETLKW, unique: Unique(7), node: NodeId(9) };
+        assert_eq!(request_left_in(&memory), Some(head));
+        clear_left(&memory);
+        assert_eq!(request_left_in(&memory), None);
     }
 
     #[test]

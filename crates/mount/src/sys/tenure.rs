@@ -49,6 +49,23 @@ impl Tenure {
         }
     }
 
+    /// Tells whether no thread has the place.
+    pub(crate) fn is_free(&self) -> bool {
+        let mutex = self.0.start().cast();
+        // SAFETY: as in `take`.
+        let outcome = unsafe { libc::pthread_mutex_trylock(mutex) };
+        if outcome == libc::EOWNERDEAD {
+            // SAFETY: this thread has it now.
+            let _cannot_fail = unsafe { libc::pthread_mutex_consistent(mutex) };
+        }
+        let is_taken = outcome == 0 || outcome == libc::EOWNERDEAD;
+        if is_taken {
+            // SAFETY: this thread has just taken it.
+            let _cannot_fail = unsafe { libc::pthread_mutex_unlock(mutex) };
+        }
+        is_taken
+    }
+
     /// Waits until no thread has the place.
     pub(crate) fn wait(&self) {
         self.take();
@@ -77,13 +94,15 @@ mod tests {
             let _until_the_end = held.recv();
         });
         is_taken.recv().unwrap();
+        let next = place.clone();
         let waiting = std::thread::spawn(move || {
-            place.wait();
-            place.take();
+            next.wait();
+            next.take();
         });
-        assert!(!waiting.is_finished());
+        assert!(!waiting.is_finished() && !place.is_free());
         drop(hold);
         thread.join().unwrap();
         waiting.join().unwrap();
+        assert!(place.is_free() && place.is_free(), "the thread that took it last is dead");
     }
 }

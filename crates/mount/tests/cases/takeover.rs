@@ -147,15 +147,20 @@ def waits(i, lock):
         lock(f, fcntl.LOCK_UN)
         return free, is_free(lock), os.wait()[1]
 class Interrupted(Exception): pass
-def interrupt(*_): raise Interrupted
+def interrupt(*_):
+    # Of its own accord no second time: the first signal is handled wherever it finds the program.
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    raise Interrupted
 def is_interrupted(i, lock):
     pid, go = holder(lock)
     signal.signal(signal.SIGALRM, interrupt)
     with open(lib + 'locked', 'a+') as f:
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.0001 + i % 10 * 0.0005)
+            # Again and again: the first one may come just before the program waits.
+            signal.setitimer(signal.ITIMER_REAL, 0.0001 + i % 10 * 0.0005, 0.02)
             lock(f, fcntl.LOCK_EX)
         except Interrupted: pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
         os.close(go)
         return os.waitpid(pid, 0)[1], is_free(lock)
 def step(i):

@@ -32,7 +32,8 @@ impl LiveTier {
         let outcome = match attempt.before() {
             // The program may have gone on, and may have changed its locks since.
             Before::Complete(outcome) => outcome.map(|()| Locking::Done),
-            _ if waits && self.locks.has_waited(unique, attempt) => return reply.none(),
+            // It waits, or has waited: the table of locks answers.
+            Before::Begun => return reply.none(),
             _ => self.try_lock(node, wanted, unique, caller, waits, attempt),
         };
         if outcome == Ok(Locking::Waits) {
