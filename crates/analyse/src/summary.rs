@@ -7,9 +7,10 @@ use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
 use crate::folding::{Fingerprints, Fold};
+use crate::live::Live;
 use crate::span::Span;
 use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches};
-use quell_trace::{Call, Exit, ServedBy};
+use quell_trace::{Call, Exit, Nanos, PathTable, ServedBy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A file system as a reader names it: the same mount point and type on every node are one.
@@ -45,9 +46,11 @@ pub struct Summary {
     pub commands: BTreeMap<Vec<String>, CommandCounts>,
     /// Every path that a metadata operation was about, as bytes.
     pub paths: HashMap<Box<[u8]>, PathCounts>,
-    /// Directories in which a recording changed something, without those of Python's byte code: what an image cannot
-    /// answer for.
+    /// Directories in which a recording changed something or waited for something, without those of Python's byte code: what
+    /// an image cannot answer for.
     pub changed_directories: BTreeSet<Box<[u8]>>,
+    /// Names and directories that were waited for, with the time from the first sign of it on.
+    pub awaited: BTreeMap<Box<[u8]>, Nanos>,
     /// RUNPATH, else RPATH, of loaded programs and libraries that have one, unexpanded.
     pub run_paths: BTreeMap<Box<[u8]>, String>,
     /// Metadata operations over time, by class and part.
@@ -92,6 +95,10 @@ impl Summary {
         });
         other.paths.into_iter().for_each(|(path, counts)| *self.paths.entry(path).or_default() += counts);
         self.changed_directories.extend(other.changed_directories);
+        for (path, time) in other.awaited {
+            let mine = self.awaited.entry(path).or_default();
+            mine.0 = mine.0.saturating_add(time.0);
+        }
         for (file, list) in other.run_paths {
             // Nodes may differ: the first in byte order, so that the order of merging does not show.
             let mine = self.run_paths.entry(file).or_insert_with(|| list.clone());
@@ -200,13 +207,21 @@ impl Summary {
         Self { run_paths, ..Self::default() }
     }
 
-    /// Notes that a recording changed `path`. Byte code is read by later runs as the first one left it.
-    pub(crate) fn add_change(&mut self, path: &[u8]) {
-        let is_byte_code = path.split(|&byte| byte == b'/').any(|name| name == b"__pycache__");
-        let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| !is_byte_code);
-        if let Some(slash) = slash {
-            self.changed_directories.insert(path[..slash.max(1)].into());
-        }
+    /// Notes what an image must not answer for. Byte code is read by later runs as the first one left it.
+    pub(crate) fn add_live(&mut self, live: Live, paths: &PathTable) {
+        let bytes = |path| paths.bytes(path);
+        let parent = |path: &[u8]| {
+            let is_byte_code = path.split(|&byte| byte == b'/').any(|name| name == b"__pycache__");
+            let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| !is_byte_code);
+            slash.map(|slash| path[..slash.max(1)].into())
+        };
+        let directory = match live {
+            Live::Parent(path, _) => parent(bytes(path)),
+            Live::Itself(path, _) => Some(bytes(path).into()),
+            Live::Watched(path) => Some(bytes(path).into()),
+            Live::Together(a, b, _) => together(bytes(a), bytes(b)),
+        };
+        self.changed_directories.extend(directory);
     }
 
     pub(crate) fn add_totals(&mut self, other: &Totals) {
@@ -222,4 +237,13 @@ impl Summary {
         add_bytes(&mut totals.bytes_read, other.bytes_read);
         add_bytes(&mut totals.bytes_written, other.bytes_written);
     }
+}
+
+/// The smallest directory that holds both names; `None` where they are in the same one.
+fn together(a: &[u8], b: &[u8]) -> Option<Box<[u8]>> {
+    let directory = |path: &'_ [u8]| path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    let (a, b) = (&a[..directory(a)], &b[..directory(b)]);
+    let shared = a.split(|&byte| byte == b'/').zip(b.split(|&byte| byte == b'/')).take_while(|(a, b)| a == b);
+    let length = shared.map(|(name, _)| name.len() + 1).sum::<usize>().saturating_sub(1);
+    (a != b).then(|| a[..length.max(1).min(a.len())].into())
 }

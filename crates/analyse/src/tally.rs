@@ -8,15 +8,16 @@ use crate::counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Tot
 use crate::data::DataTally;
 use crate::folding::FingerprintTally;
 use crate::habits::{HabitTally, Judge, changes, changes_second};
+use crate::live::{Live, LiveJudge};
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::span::Span;
 use crate::summary::{FileSystem, Summary};
 use crate::{Activity, Durations, Part, RecordingFacts};
 use quell_trace::{
-    Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathId, PathTable, ServedBy,
+    Bytes, Call, Class, Context, Event, Header, MountId, Nanos, Outcome, PathId, PathTable, ServedBy,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One recording being counted.
 #[derive(Debug)]
@@ -34,6 +35,11 @@ pub struct Tally<'a> {
     /// Shape: one entry a path.
     by_path: Vec<PathTally>,
     judge: Judge,
+    live_judge: LiveJudge<'a>,
+    /// What must stay the original.
+    live: HashSet<Live>,
+    /// Names that are waited for: from when until when.
+    awaited: HashMap<PathId, (Nanos, Nanos)>,
     commands: CommandTable,
     /// Shape: one entry a command line.
     by_command: Vec<CommandCounts>,
@@ -92,6 +98,9 @@ impl<'a> Tally<'a> {
             unplaced: FileSystemCounts::default(),
             by_path: vec![PathTally::default(); paths.len()],
             judge: Judge::new(paths, context.processes.len()),
+            live_judge: LiveJudge::new(paths, context),
+            live: HashSet::new(),
+            awaited: HashMap::new(),
             by_command: vec![CommandCounts::default(); commands.lines.len()],
             commands,
             searches: SearchTally::new(paths, context),
@@ -114,6 +123,7 @@ impl<'a> Tally<'a> {
             self.count_metadata(event);
         }
         self.note_changes(event);
+        self.judge_live(event);
         if event.call.class() == Class::Exec && event.outcome.is_success() {
             self.judge.execute(event.process);
         }
@@ -130,9 +140,12 @@ impl<'a> Tally<'a> {
             if tally.counts.metadata_operations > 0 {
                 *summary.paths.entry(path.1.into()).or_default() += PathCounts { habits, ..tally.counts };
             }
-            if habits.changed {
-                summary.add_change(path.1);
-            }
+        }
+        for live in self.live {
+            summary.add_live(live, self.paths);
+        }
+        for (path, (first, last)) in self.awaited {
+            summary.awaited.insert(self.paths.bytes(path).into(), last.since(first));
         }
         for mount in self.mounts.into_iter().filter(|mount| mount.counts.calls > 0) {
             *summary.file_systems.entry(mount.file_system).or_default() += mount.counts;
@@ -228,6 +241,16 @@ impl<'a> Tally<'a> {
         self.totals.count(part);
         self.fingerprint.add(event, part);
         self.rest.activity.add(event.call.class(), part, event.start);
+    }
+
+    fn judge_live(&mut self, event: &Event) {
+        let (live, awaited) = (&mut self.live, &mut self.awaited);
+        self.live_judge.event(event, &mut |found| {
+            live.insert(found);
+            if let Some(path) = found.awaited() {
+                awaited.entry(path).or_insert((event.start, event.start)).1 = event.start;
+            }
+        });
     }
 
     fn note_changes(&mut self, event: &Event) {

@@ -161,6 +161,80 @@ fn entries_that_never_hit() {
     assert_eq!((finding.remedy.metadata_operations_after, finding.remedy.cost), (3, Cost::Nothing));
 }
 
+/// Names that are looked for in three directories, and found where `home` says.
+fn listed(probes: u64, home: impl Fn(u64) -> usize) -> Made {
+    let mut made = Made::of(&["model", "-l", "case"]);
+    let directories = ["/lustre/a", "/lustre/b", "/lustre/c"];
+    let mut left = probes;
+    let mut name = 0;
+    while left > 0 {
+        for directory in &directories[..home(name)] {
+            if left > 0 {
+                made.call(Call::Openat, &format!("{directory}/n{name}"), ABSENT);
+                left -= 1;
+            }
+        }
+        made.call(Call::Openat, &format!("{}/n{name}", directories[home(name)]), FOUND);
+        name += 1;
+    }
+    made
+}
+
+#[test]
+fn lists_that_no_rule_knows() {
+    let list = "/lustre/a:/lustre/b/:/lustre/c";
+    let finding = fires_above("search-list-misses", 200, |probes| {
+        listed(probes, |_| 2).with("MODEL_DIRS", list).summary()
+    });
+    assert_eq!(finding.remedy.command, "export MODEL_DIRS=/lustre/c");
+    assert_eq!((finding.operations, finding.remedy.operations_after), (201, 0));
+}
+
+#[test]
+fn a_list_without_idle_entries_becomes_one_directory() {
+    let made = listed(400, |name| (name % 3) as usize).with("MODEL_DIRS", "/lustre/a:/lustre/b:/lustre/c");
+    let found = of("search-list-misses", &made.summary());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].remedy.command.starts_with("(mkdir merged; IFS=':'; for d in $MODEL_DIRS;"));
+    assert_eq!((found[0].operations, found[0].remedy.cost), (400, Cost::Setup));
+}
+
+#[test]
+fn a_list_that_is_said_nowhere_names_what_was_read_before() {
+    let mut made = listed(400, |_| 2);
+    let mut first = Made::of(&["model"]);
+    std::mem::swap(&mut made.events, &mut first.events);
+    made.call(Call::Openat, "/lustre/home/model.conf", FOUND);
+    made.events.append(&mut first.events);
+    let found = of("search-list-misses", &made.summary());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].remedy.command, "$EDITOR /lustre/home/model.conf");
+}
+
+#[test]
+fn a_walk_that_asks_each_directory_for_the_same_names_is_no_search() {
+    let mut made = Made::of(&["walk"]);
+    for directory in 0..300 {
+        for name in [".gitignore", ".gitattributes", ".ignore", "Makefile"] {
+            made.call(Call::Openat, &format!("/lustre/tree/{directory}/{name}"), ABSENT);
+        }
+    }
+    assert_eq!(of("search-list-misses", &made.summary()), []);
+}
+
+#[test]
+fn a_name_that_is_waited_for() {
+    let storm = |times| {
+        let made = Made::of(&["python3", "app.py"]);
+        made.repeat(times, Call::Newfstatat, "/lustre/run/go", ABSENT).summary()
+    };
+    let finding = fires_above("polling", 200, storm);
+    assert_eq!(finding.remedy.metadata_operations_after, 1);
+    // No image is promised to answer.
+    let plan = diagnose(&storm(5000), &limits()).plan;
+    assert!(plan.steps.iter().all(|step| step.finding.remedy.cost != Cost::Image || step.saves == 0));
+}
+
 #[test]
 fn each_list_has_the_remedy_that_is_right_for_it() {
     let probes = 220;

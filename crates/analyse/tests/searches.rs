@@ -204,7 +204,7 @@ proptest! {
     fn entries_and_names_count_the_same_probes(recorded in recorded()) {
         let searches = recorded.searches();
         for kind in [SearchKind::Loader, SearchKind::Command, SearchKind::Python, SearchKind::Perl, SearchKind::Lua,
-            SearchKind::Julia, SearchKind::Modules] {
+            SearchKind::Julia, SearchKind::Modules, SearchKind::Other] {
             let entries = searches.entries.iter().filter(|(key, _)| key.kind == kind).map(|(_, counts)| counts);
             let names = searches.wanted.iter().filter(|(key, _)| key.kind == kind).map(|(_, counts)| counts);
             let (entries, names) = (entries.collect::<Vec<_>>(), names.collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use crate::source::{ImportError, LogSource};
 use crate::survey::{Birth, Survey};
 use crate::value::Text;
 use quell_base::{escape, shown};
-use quell_trace::context::SEARCH_VARIABLES;
+use quell_trace::context::is_search_variable;
 use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
 use quell_trace::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
@@ -519,6 +519,5 @@ fn name<S: LogSource>(source: &S) -> String {
 /// A variable that controls searches; others are dropped.
 fn search_variable(text: &[u8]) -> Option<(String, String)> {
     let (name, value) = text.split_at(text.iter().position(|&byte| byte == b'=')?);
-    let name = SEARCH_VARIABLES.iter().find(|known| known.as_bytes() == name)?;
-    Some(((*name).to_owned(), escape(&value[1..])))
+    is_search_variable(name, &value[1..]).then(|| (escape(name), escape(&value[1..])))
 }

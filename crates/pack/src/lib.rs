@@ -22,7 +22,6 @@ mod options;
 mod outcome;
 mod outside;
 mod path_tree;
-mod polling;
 mod refresh;
 mod requests;
 mod roots;

@@ -9,16 +9,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use quell_analyse::live::{Live, LiveJudge, is_for_writing};
 use quell_image::path::split;
-use quell_trace::flags::{
-    LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE,
-    O_TRUNC, PROT_WRITE,
-};
+use quell_trace::flags::{O_DIRECTORY, O_PATH, O_TMPFILE};
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
 use crate::extents::{Extent, ExtentTracker};
 use crate::path_tree::PathTree;
-use crate::polling::{Polled, PollingDetector};
 
 /// Collects the events of all recordings, in their order, in one tree of paths.
 pub(crate) fn observe(trace: &Trace) -> Result<PathTree, TraceError> {
@@ -57,11 +54,9 @@ struct Observer<'a> {
     recorded: &'a mut PathTree,
     /// Counts events over all recordings: the order of first access.
     clock: &'a mut u64,
-    /// Paths that this recording missed and has not met since.
-    missed: HashSet<PathId>,
-    waiting: PollingDetector<'a>,
-    /// Links, which a call may have missed only because they lead nowhere.
-    links: HashSet<PathId>,
+    judge: LiveJudge<'a>,
+    /// What the last event makes live.
+    live: Vec<Live>,
     /// The program may read by asynchronous calls, which the recorder does not see.
     reads_unseen: bool,
     /// Files opened for reading, in order.
@@ -77,23 +72,11 @@ impl<'a> Observer<'a> {
         recorded: &'a mut PathTree,
         clock: &'a mut u64,
     ) -> Result<Self, TraceError> {
-        let links = recording.context.links.iter().map(|link| link.path).collect();
-        let (missed, opened) = (HashSet::new(), Vec::new());
-        let waiting = PollingDetector::new(recording);
+        let (live, opened) = (Vec::new(), Vec::new());
+        let judge = LiveJudge::new(&recording.paths, &recording.context);
         let (in_part, extents) = (HashSet::new(), ExtentTracker::new(recording)?);
         let reads_unseen = false;
-        Ok(Self {
-            recording,
-            recorded,
-            clock,
-            missed,
-            waiting,
-            links,
-            reads_unseen,
-            opened,
-            in_part,
-            extents,
-        })
+        Ok(Self { recording, recorded, clock, judge, live, reads_unseen, opened, in_part, extents })
     }
 
     fn event(&mut self, event: &Event) {
@@ -102,48 +85,45 @@ impl<'a> Observer<'a> {
         if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
             self.reads_unseen = true;
         }
-        if event.call.class() == Class::Write && event.outcome.errno().is_none() {
-            // Either side of a transfer may be a pipe or a socket.
-            self.write(event);
+        if let Some(source) = copied_from(event) {
+            self.read(self.path(source));
         }
+        self.judge_live(event);
         let Some(target) = event.target else { return };
         match event.outcome {
             Outcome::Failure(errno) => self.failure(event, target, errno),
             Outcome::Success(_) | Outcome::Unfinished => self.success(event, target),
         }
-        if event.call.class().is_metadata() {
-            self.wait(event, target);
-        }
     }
 
-    /// Makes a polled name's directory live, although nothing happened to it in this recording.
-    fn wait(&mut self, event: &Event, target: PathId) {
-        match self.waiting.event(event, target) {
-            Some(Polled::Name(name)) => self.recorded.live_parent(self.path(name), "is waited for"),
-            Some(Polled::Names(directory)) => {
-                self.recorded.live_itself(self.path(directory), "the program lists it again and again");
+    /// Makes directories live that must stay the original because of an event.
+    fn judge_live(&mut self, event: &Event) {
+        let mut found = std::mem::take(&mut self.live);
+        self.judge.event(event, &mut |live| found.push(live));
+        for live in found.drain(..) {
+            match live {
+                Live::Parent(path, how) => self.change(self.path(path), how),
+                Live::Itself(directory, why) => self.recorded.live_itself(self.path(directory), why),
+                Live::Watched(path) => self.watch(self.path(path)),
+                Live::Together(a, b, how) => {
+                    let (a, b) = (self.path(a), self.path(b));
+                    if split(a).0 != split(b).0 {
+                        self.recorded.live_together(a, b, how);
+                    }
+                }
             }
-            None => {}
         }
+        self.live = found;
     }
 
     fn failure(&mut self, event: &Event, target: PathId, errno: Errno) {
         let path = self.path(target);
-        if is_lock(event) && matches!(errno, Errno::EAGAIN | Errno::EACCES) {
-            self.change(path, "was locked by another");
-        }
         if !event.call.class().is_metadata() {
             return;
         }
         self.count(event, path);
-        if errno == Errno::EEXIST && is_exclusive(event) {
-            self.change(path, "was to be made by one only");
-        }
         if errno == Errno::ENOENT {
             self.recorded.seen(path).missed = true;
-            if event.call.class() != Class::Change {
-                self.missed.insert(target);
-            }
         } else {
             self.recorded.seen(path).touched = true;
         }
@@ -155,19 +135,16 @@ impl<'a> Observer<'a> {
         if class.is_metadata() {
             self.count(event, path);
             self.recorded.seen(path).touched = true;
-            if self.missed.remove(&target) && !self.links.contains(&target) {
-                self.change(path, "was missing at first and appeared later");
-            }
         }
         match class {
             Class::Open => self.open(event, target),
             Class::List => self.recorded.seen(path).entered = true,
             Class::Exec => self.read_part(path),
             Class::Read if event.bytes_moved().0 > 0 => self.read_part(path),
-            Class::Map => self.map(event, path),
-            Class::Change => self.rename(event, path),
-            Class::Lock | Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
-            Class::Watch => self.watch(path),
+            Class::Map => self.read_part(path),
+            Class::Change => event.target2.into_iter().for_each(|second| {
+                self.recorded.seen(self.path(second)).touched = true;
+            }),
             _ => {}
         }
     }
@@ -175,23 +152,14 @@ impl<'a> Observer<'a> {
     fn open(&mut self, event: &Event, target: PathId) {
         let path = self.path(target);
         let flags = event.flags;
-        if flags & O_TMPFILE == O_TMPFILE {
-            self.recorded.live_itself(path, "a temporary file was made in it");
-        } else if event.call == Call::Creat || flags & (O_CREAT | O_TRUNC) != 0 || flags & O_ACCMODE != 0 {
-            self.change(path, "was opened for writing");
-        } else if flags & O_DIRECTORY != 0 {
+        if flags & O_TMPFILE == O_TMPFILE || is_for_writing(event) {
+            return;
+        }
+        if flags & O_DIRECTORY != 0 {
             self.recorded.seen(path).entered = true;
         } else if flags & O_PATH == 0 {
             self.opened.push((*self.clock, target));
         }
-    }
-
-    fn map(&mut self, event: &Event, path: &[u8]) {
-        let (protection, flags) = (event.flags >> 32, event.flags & 0xFFFF_FFFF);
-        if protection & PROT_WRITE != 0 && flags & MAP_TYPE != MAP_PRIVATE {
-            self.change(path, "was written through a mapping");
-        }
-        self.read_part(path);
     }
 
     /// A watched directory is never served from an image.
@@ -200,35 +168,6 @@ impl<'a> Observer<'a> {
             self.recorded.live_itself(path, "the program watches it for changes");
         } else {
             self.recorded.live_parent(path, "is watched for changes");
-        }
-    }
-
-    /// A data call that writes; some read another file at the same time.
-    fn write(&mut self, event: &Event) {
-        let bytes = |path: Option<PathId>| path.map(|path| self.path(path));
-        let (first, second) = (bytes(event.target), bytes(event.target2));
-        let (source, target) = match event.call {
-            Call::Sendfile => (second, first),
-            Call::CopyFileRange | Call::Splice | Call::Tee => (first, second),
-            _ => (None, first),
-        };
-        if let Some(source) = source {
-            self.read(source);
-        }
-        if let Some(target) = target {
-            self.change(target, "was written");
-        }
-    }
-
-    fn rename(&mut self, event: &Event, path: &[u8]) {
-        self.change(path, "was created, removed or changed");
-        if let Some(second) = event.target2 {
-            let second = self.path(second);
-            self.recorded.seen(second).touched = true;
-            self.change(second, "was created, removed or changed");
-            if split(path).0 != split(second).0 {
-                self.recorded.live_together(path, second, "was moved or linked to another directory");
-            }
         }
     }
 
@@ -316,18 +255,15 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// Tells whether a call takes a lock or a lease, asks for one, or asks to be told of changes.
-fn is_lock(event: &Event) -> bool {
-    event.call == Call::Flock || (event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags))
-}
-
-/// Tells whether a call makes a name only if it does not exist, which is how programs lock without locks. Not
-/// `mkdir`: programs make sure that a directory exists with it.
-fn is_exclusive(event: &Event) -> bool {
+/// The file that a call which writes another one reads.
+fn copied_from(event: &Event) -> Option<PathId> {
+    let is_copy = event.call.class() == Class::Write && event.outcome.errno().is_none();
     match event.call {
-        Call::Link | Call::Linkat | Call::Symlink | Call::Symlinkat => true,
-        call => call.class() == Class::Open && event.flags & O_EXCL != 0,
+        Call::Sendfile => event.target2,
+        Call::CopyFileRange | Call::Splice | Call::Tee => event.target,
+        _ => None,
     }
+    .filter(|_| is_copy)
 }
 
 /// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.

@@ -7,7 +7,7 @@ use crate::engine::Launched;
 use crate::sys::memory;
 use crate::sys::ptrace::Entered;
 use quell_base::{MountEntry, escape, mountinfo};
-use quell_trace::context::SEARCH_VARIABLES;
+use quell_trace::context::is_search_variable;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
@@ -53,8 +53,7 @@ pub(crate) fn search_variables<'a>(environment: impl Iterator<Item = &'a [u8]>) 
 
 fn search_variable(text: &[u8]) -> Option<(String, String)> {
     let (name, value) = text.split_at(text.iter().position(|&byte| byte == b'=')?);
-    let name = SEARCH_VARIABLES.iter().find(|known| known.as_bytes() == name)?;
-    Some(((*name).to_owned(), escape(&value[1..])))
+    is_search_variable(name, &value[1..]).then(|| (escape(name), escape(&value[1..])))
 }
 
 fn strings(process: Pid, name: &str) -> Vec<Vec<u8>> {

@@ -245,7 +245,16 @@ pub struct Context {
     pub stripes: Vec<Stripe>,
 }
 
-/// Search variables that are kept in a trace; the whole environment never is. Not part of the format.
+/// True for a variable that is kept in a trace; the whole environment never is. Beside those that are known, a list of
+/// directories is kept whatever its name: programs search such lists.
+pub fn is_search_variable(name: &[u8], value: &[u8]) -> bool {
+    let mut elements = value.split(|byte| matches!(byte, b':' | b';')).filter(|element| !element.is_empty());
+    let is_path = |element: &[u8]| element.starts_with(b"/") || element.starts_with(b"./");
+    SEARCH_VARIABLES.iter().any(|known| known.as_bytes() == name)
+        || (elements.clone().count() > 1 && elements.all(is_path))
+}
+
+/// Known search variables that are kept in a trace. Not part of the format.
 pub const SEARCH_VARIABLES: &[&str] = &[
     "PATH",
     "LD_LIBRARY_PATH",
@@ -317,6 +326,20 @@ mod tests {
             ("fuse.never-heard-of", ServedBy::Local),
         ] {
             assert_eq!(ServedBy::of_type(kind), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn lists_of_directories_are_kept_whatever_their_name() {
+        for (name, value, expected) in [
+            ("PATH", "", true),
+            ("SITE_MODEL_DIRS", "/a:/b", true),
+            ("SITE_MODEL_DIRS", "/a;./b;", true),
+            ("SITE_TOKEN", "/a", false),
+            ("SITE_TOKEN", "/a:secret", false),
+            ("SITE_URL", "http://a:/b", false),
+        ] {
+            assert_eq!(is_search_variable(name.as_bytes(), value.as_bytes()), expected, "{name}={value}");
         }
     }
 

@@ -98,6 +98,11 @@ impl<'a> Case<'a> {
         recordings.find_map(|facts| facts.variables.get(name)).map(String::as_str)
     }
 
+    /// True for a name that the program waits for: to ask again is its purpose.
+    pub(super) fn is_awaited(&self, path: &[u8]) -> bool {
+        self.summary.awaited.contains_key(path)
+    }
+
     /// The recorded command, to be typed again.
     pub(super) fn command(&self) -> String {
         words::command(self.summary.command())
@@ -107,18 +112,29 @@ impl<'a> Case<'a> {
     /// in the order of their paths.
     pub(super) fn emptied(&self, directory: &[u8], probes: u64) -> Effect {
         let mut effect = Effect::default();
-        let mut left = probes;
-        for (path, _, counts) in self.within(directory) {
+        self.emptied_where(directory, probes, |_| true, &mut effect);
+        effect
+    }
+
+    /// The same on paths for which `counts` holds, added to an effect.
+    pub(super) fn emptied_where(
+        &self,
+        directory: &[u8],
+        mut left: u64,
+        counts: impl Fn(&[u8]) -> bool,
+        effect: &mut Effect,
+    ) {
+        let within = || self.within(directory).filter(|(_, path, _)| counts(path));
+        for (path, _, counts) in within() {
             let count = counts.missed.min(left);
             effect.remove(path, Kind::Missed, count);
             left -= count;
         }
-        for (path, _, counts) in self.within(directory) {
+        for (path, _, counts) in within() {
             let count = (counts.metadata_operations - counts.missed).min(left);
             effect.remove(path, Kind::Stat, count);
             left -= count;
         }
-        effect
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn churn(case: &Case<'_>) -> Vec<Found> {
     for (number, path, counts) in case.numbered() {
         // A directory is opened to be listed: that is another cause.
         let reopened = u64::from(counts.habits.reopened);
-        if reopened > OFTEN * case.starts && counts.habits.list_calls == 0 {
+        if reopened > OFTEN * case.starts && counts.habits.list_calls == 0 && !case.is_awaited(path) {
             effect.remove(number, Kind::Open, reopened + asked_of_descriptors(counts));
             rows.push((reopened, path));
         }

@@ -45,6 +45,8 @@ limits! {
         "operations of a recording on network file systems";
     OPEN_CLOSE_CHURN "open-close-churn" 200.0 "opens"
         "opens of a recording, by a process that had opened the same file before";
+    POLLING "polling" 200.0 "operations"
+        "operations of a recording on names and directories that the program waits for";
     PYTHON_BYTECODE "python-bytecode" 50.0 "files"
         "modules of a recording for which no byte code was found";
     PYTHON_IMPORTS "python-imports" 200.0 "files"
@@ -57,6 +59,8 @@ limits! {
         "calls of a recording that listed a directory again, for directories listed more than 3 times";
     REPEATED_STATS "repeated-stats" 500.0 "operations"
         "operations of a recording by which a program asked again for attributes of unchanged paths, more than 10 times each";
+    SEARCH_LIST_MISSES "search-list-misses" 200.0 "operations"
+        "operations of a recording in a list of directories of any program, that go with idle entries or with one directory for all";
     SEARCH_PATH_MISSES "search-path-misses" 200.0 "operations"
         "operations of a recording in entries of one search list that never had what was looked for";
     SMALL_FILE "small-file" 1048576.0 "bytes"

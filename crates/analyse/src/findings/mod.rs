@@ -18,12 +18,14 @@ mod finding;
 mod image;
 mod julia;
 mod limits;
+mod lists;
 mod locale;
 mod modules;
 mod network;
 mod output;
 mod parallel;
 mod plan;
+mod polling;
 mod python;
 mod readlinks;
 mod repeated;
@@ -46,6 +48,8 @@ type Rule = fn(&Case<'_>) -> Vec<Found>;
 const RULES: &[(&[&str], Rule)] = &[
     (&["network-start-up"], network::start_up),
     (&["search-path-misses", "python-user-site"], search_paths::search_paths),
+    (&["search-list-misses"], lists::lists),
+    (&["polling"], polling::polling),
     (&["repeated-stats"], repeated::stats),
     (&["repeated-listings"], repeated::listings),
     (&["readlink-storm"], readlinks::readlinks),

@@ -14,7 +14,7 @@ const OFTEN_LISTED: u64 = 3;
 
 /// `repeated-stats`.
 pub(super) fn stats(case: &Case<'_>) -> Vec<Found> {
-    let rows = case.numbered().filter(|(_, _, counts)| !counts.habits.changed);
+    let rows = case.numbered().filter(|(_, path, counts)| !counts.habits.changed && !case.is_awaited(path));
     let rows: Vec<_> = rows
         .filter(|(_, _, counts)| u64::from(counts.habits.restats) > OFTEN * case.starts)
         .map(|(_, path, counts)| (u64::from(counts.habits.restats), path))
@@ -37,7 +37,7 @@ pub(super) fn stats(case: &Case<'_>) -> Vec<Found> {
 
 /// `repeated-listings`.
 pub(super) fn listings(case: &Case<'_>) -> Vec<Found> {
-    let rows = case.numbered().filter(|(_, _, counts)| !counts.habits.changed);
+    let rows = case.numbered().filter(|(_, path, counts)| !counts.habits.changed && !case.is_awaited(path));
     let rows = rows.filter(|(_, _, counts)| u64::from(counts.habits.listings) > OFTEN_LISTED * case.starts);
     let again = |(_, path, counts): (u32, _, &crate::PathCounts)| {
         let (calls, listings) = (u64::from(counts.habits.list_calls), u64::from(counts.habits.listings));

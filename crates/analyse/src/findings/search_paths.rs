@@ -8,11 +8,11 @@ use super::image;
 use super::limits::{PYTHON_USER_SITE, SEARCH_PATH_MISSES};
 use super::words::{count, directory, last, number, quoted};
 use crate::SearchKind;
-use crate::searches::{EntryCounts, EntryKey};
+use crate::searches::{EntryCounts, EntryKey, separators};
 use quell_base::escape;
 use std::collections::BTreeMap;
 
-type Entries<'a> = Vec<(&'a EntryKey, EntryCounts)>;
+pub(super) type Entries<'a> = Vec<(&'a EntryKey, EntryCounts)>;
 
 /// One finding a list and origin.
 pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
@@ -23,9 +23,9 @@ pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
         if counts.hits > 0 || counts.probes == 0 || !case.counts(&key.directory) {
             continue;
         }
-        // Module trees have rules of their own: there, the walk is the cost and not the list.
+        // Module trees have rules of their own: there, the walk is the cost and not the list. So have lists that are not known.
         match key.kind {
-            SearchKind::Modules => {}
+            SearchKind::Modules | SearchKind::Other => {}
             SearchKind::Python if is_user_site(case, key) => user_site.push((key, *counts)),
             kind => lists.entry((kind, &key.origin)).or_default().push((key, *counts)),
         }
@@ -95,7 +95,7 @@ fn owner(kind: SearchKind) -> &'static str {
         SearchKind::Perl => "Perl's",
         SearchKind::R => "R's",
         SearchKind::Lua => "Lua's",
-        SearchKind::Modules => "the module tool's",
+        SearchKind::Modules | SearchKind::Other => "the module tool's",
     }
 }
 
@@ -122,7 +122,8 @@ fn wanted(case: &Case<'_>, kind: SearchKind) -> Option<String> {
 }
 
 fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Change {
-    let variable = case.variable(origin).map(|value| variable(case, kind, origin, value, entries));
+    let effect = without(case, kind, entries);
+    let variable = case.variable(origin).map(|value| variable(case, kind, origin, value, entries, &effect));
     variable
         .flatten()
         .or_else(|| run_path(case, origin, entries))
@@ -133,14 +134,19 @@ fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>
 
 /// The variable without the entries; of PATH, with them at its end and for this command alone, because other programs
 /// are found in them.
-fn variable(
+pub(super) fn variable(
     case: &Case<'_>,
     kind: SearchKind,
     name: &str,
     value: &str,
     entries: &Entries<'_>,
+    effect: &Effect,
 ) -> Option<Change> {
     let (separators, separator): (&[char], &str) = match kind {
+        SearchKind::Other => {
+            let all = separators(value);
+            (all, value.matches(all).next().unwrap_or(":"))
+        }
         SearchKind::Lua => (&[';'], ";"),
         SearchKind::Loader => (&[':', ';'], ":"),
         _ => (&[':'], ":"),
@@ -171,12 +177,12 @@ fn variable(
         (false, 1) => format!("take this entry out of {name} for this program"),
         (false, _) => format!("take these entries out of {name} for this program"),
     };
-    Some(Change::of(text, command, Cost::Nothing, without(case, kind, entries)))
+    Some(Change::of(text, command, Cost::Nothing, effect.clone()))
 }
 
 /// True where a part of a variable names this directory: as it is, or from the working directory of the command. Lua's parts
 /// are patterns of file names.
-fn names(case: &Case<'_>, part: &str, entry: &[u8]) -> bool {
+pub(super) fn names(case: &Case<'_>, part: &str, entry: &[u8]) -> bool {
     let pattern = part.split('?').next().unwrap_or(part);
     let start = case.summary.recordings.first().map_or("/", |facts| &facts.working_directory);
     let absolute = match pattern {

@@ -35,7 +35,7 @@ impl Advice {
     }
 }
 
-/// True for an entry that a user or a packager chose: by a variable, a `.pth` file, or when linking.
+/// True for an entry that a user or a packager chose: by a variable, an argument, a `.pth` file, or when linking.
 fn is_chosen(key: &EntryKey) -> bool {
     let origin = key.origin.as_str();
     let is_variable = origin.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
@@ -43,7 +43,8 @@ fn is_chosen(key: &EntryKey) -> bool {
         && (is_variable
             || origin.starts_with("RPATH of ")
             || origin.starts_with("RUNPATH of ")
-            || origin.ends_with(".pth"))
+            || origin.ends_with(".pth")
+            || key.kind == SearchKind::Other)
 }
 
 /// The cost of the lists of one kind.

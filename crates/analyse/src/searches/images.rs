@@ -1,7 +1,7 @@
 //! The program of a process at each time, with the variables and libraries of its start.
 
 use super::tree::{Node, Tree};
-use quell_trace::{Context, ElfFile, Nanos, PathId, ProcessId};
+use quell_trace::{Context, ElfFile, Nanos, PathId, ProcessId, Variable};
 use std::collections::HashMap;
 
 /// A program that was executed. Range: index into the context's executions.
@@ -45,6 +45,29 @@ impl<'a> Images<'a> {
 
     pub(super) fn variable(&self, image: Image, name: &str) -> Option<&'a str> {
         self.variables.get(&(image, name)).copied()
+    }
+
+    /// Every variable that was kept.
+    pub(super) fn variables(&self, image: Image) -> &'a [Variable] {
+        let all = &self.context.variables;
+        let first = all.partition_point(|variable| variable.execution < image.0);
+        let length = all[first..].partition_point(|variable| variable.execution == image.0);
+        &all[first..first + length]
+    }
+
+    /// The program that started this one: it was replaced by it, or its process is the parent.
+    pub(super) fn before(&self, image: Image) -> Option<Image> {
+        let execution = self.context.executions.get(image.0 as usize)?;
+        let mut process = execution.process;
+        for _ in 0..self.context.processes.len() {
+            let earlier = self.of(process).iter().rev();
+            let known = earlier.map(|(_, other)| *other).find(|other| *other < image);
+            if known.is_some() {
+                return known;
+            }
+            process = self.parent(process)?;
+        }
+        None
     }
 
     pub(super) fn arguments(&self, image: Image) -> &'a [String] {

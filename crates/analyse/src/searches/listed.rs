@@ -18,6 +18,11 @@ pub(super) trait Rule<'a> {
     /// The entry that a path is in, and the name that is looked for there; `None` when the path belongs to no search.
     fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])>;
 
+    /// False for a call that the list does not make, whatever the path.
+    fn makes(&self, _event: &Event, _node: Node, _tree: &Tree<'a>) -> bool {
+        true
+    }
+
     /// The origin of the entry.
     fn origin(&self, entry: Node, tree: &Tree<'a>) -> String;
 
@@ -59,6 +64,9 @@ impl<'a, R: Rule<'a> + Clone> Listed<'a, R> {
         }
         let node = tree.asked(event);
         let rule = &self.rule;
+        if !rule.makes(event, node, tree) {
+            return false;
+        }
         let known = self.known.entry(node).or_insert_with(|| {
             let (entry, name) = rule.split(node, tree)?;
             Some((book.entry(R::KIND, &rule.origin(entry, tree), tree.text(entry)), name))

@@ -58,6 +58,12 @@ impl<'a> Rule<'a> for Lua {
         Some((entry, name))
     }
 
+    /// The working directory is asked by relative names: templates below it that a program sets are a list of their own.
+    fn makes(&self, event: &Event, node: Node, tree: &Tree<'a>) -> bool {
+        let entry = || tree.upwards(tree.parent(node)).find(|above| self.is_entry(*above, tree));
+        !tree.is_absolute(tree.of_path(event.path)) || entry() != Some(self.working_directory)
+    }
+
     fn origin(&self, entry: Node, _tree: &Tree<'a>) -> String {
         let named = self.named.iter().find(|(_, node)| *node == entry);
         named.map_or("package.path", |(name, _)| *name).into()

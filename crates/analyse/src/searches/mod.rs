@@ -5,13 +5,15 @@
 //! events -> SearchTally -> Searches { entries: by list and entry, wanted: by list and name }
 //!              |-> loader   LD_LIBRARY_PATH and the like, by what the ELF files ask for
 //!              |-> command  PATH
-//!              `-> python, perl, r, lua, julia, modules: by the program that runs
+//!              |-> python, perl, r, lua, julia, modules: by the program that runs
+//!              `-> unnamed  what is left: the same names missed in one directory after the other
 //! ```
 //!
 //! A *search* looks for one name in the entries of a list, in order; a *probe* is one metadata operation of it. A
 //! probe belongs to at most one search. What belongs to none is left out: nothing is guessed.
 
 mod advice;
+pub(crate) mod arguments;
 mod book;
 mod command;
 mod images;
@@ -28,9 +30,14 @@ mod python;
 mod r;
 mod records;
 mod tree;
+mod unnamed;
 
 pub use advice::{Advice, ListCosts};
-pub use model::{EntryCounts, EntryKey, SearchKind, Searches, WantedCounts, WantedKey};
+pub use model::{
+    EntryCounts, EntryKey, ListEntry, ListFacts, ListSource, SearchKind, Searches, WantedCounts, WantedKey,
+};
+
+pub(crate) use unnamed::separators;
 
 use book::Book;
 use images::Images;
@@ -38,6 +45,7 @@ use program::{Program, Shared};
 use quell_trace::{Class, Context, Event, PathTable, ProcessId};
 use records::Records;
 use tree::Tree;
+use unnamed::Unnamed;
 
 /// The searches of one recording being found.
 #[derive(Debug)]
@@ -48,6 +56,7 @@ pub struct SearchTally<'a> {
     book: Book<'a>,
     /// Shape: one entry a process; `None` before its first call.
     programs: Vec<Option<Box<Program<'a>>>>,
+    unnamed: Unnamed<'a>,
 }
 
 impl<'a> SearchTally<'a> {
@@ -58,7 +67,7 @@ impl<'a> SearchTally<'a> {
         let shared = Shared::new(&tree, &images);
         let mut programs = Vec::new();
         programs.resize_with(context.processes.len(), || None);
-        Self { tree, images, shared, book: Book::default(), programs }
+        Self { tree, images, shared, book: Book::default(), programs, unnamed: Unnamed::default() }
     }
 
     /// Looks at an event. Events come in the order of the recording.
@@ -77,7 +86,8 @@ impl<'a> SearchTally<'a> {
         while let Some((_, image)) = changes.get(program.next).filter(|(at, _)| *at <= event.start) {
             program.replace(*image, &mut self.shared, &mut records);
         }
-        program.add(event, &mut self.shared, &mut records);
+        let is_explained = program.add(event, &mut self.shared, &mut records);
+        self.unnamed.add(event, program.image, is_explained, &self.images, &self.tree);
     }
 
     /// A process is seen for the first time: it goes on with what its parent is running.
@@ -95,6 +105,8 @@ impl<'a> SearchTally<'a> {
         for program in self.programs.iter_mut().flatten() {
             program.finish(&mut self.book);
         }
-        self.book.finish()
+        let mut searches = self.book.finish();
+        self.unnamed.finish(&self.images, &self.tree, &mut searches);
+        searches
     }
 }

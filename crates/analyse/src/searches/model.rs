@@ -1,6 +1,6 @@
 //! Searches by entry of a list, and by the name that was looked for. Both merge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The list that was searched, by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +21,8 @@ pub enum SearchKind {
     Lua,
     /// MODULEPATH of Environment Modules and Lmod.
     Modules,
+    /// A list that no rule knows, found by its order.
+    Other,
 }
 
 impl SearchKind {
@@ -35,6 +37,7 @@ impl SearchKind {
             Self::R => "r",
             Self::Lua => "lua",
             Self::Modules => "modules",
+            Self::Other => "other",
         }
     }
 }
@@ -100,6 +103,60 @@ pub struct Searches {
     pub entries: BTreeMap<EntryKey, EntryCounts>,
     /// By name. Shape: sorted by list, name and who asked.
     pub wanted: BTreeMap<WantedKey, WantedCounts>,
+    /// The lists of [`SearchKind::Other`], by the origin of their entries.
+    pub lists: BTreeMap<String, ListFacts>,
+}
+
+/// A list that no rule knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFacts {
+    /// The programs that searched it, by their names.
+    pub asked_by: BTreeSet<String>,
+    /// The place where the list is said; the first in order when programs differ.
+    pub source: ListSource,
+    /// By the directory of the entry.
+    pub entries: BTreeMap<Box<[u8]>, ListEntry>,
+}
+
+/// The place where a list is said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ListSource {
+    /// An environment variable.
+    Variable {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// A command line.
+    Arguments {
+        /// The option before each entry: `-I`.
+        option: String,
+        /// The program with its arguments.
+        command: Vec<String>,
+    },
+    /// A file, or the program itself.
+    Unknown {
+        /// Files that the program read before it searched, the last one first.
+        read_before: Vec<Box<[u8]>>,
+    },
+}
+
+impl Default for ListSource {
+    fn default() -> Self {
+        Self::Unknown { read_before: Vec::new() }
+    }
+}
+
+/// An entry of a list that no rule knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListEntry {
+    /// The directory, links followed.
+    pub resolved: Box<[u8]>,
+    /// Operations on it and in it that would disappear if all entries were one directory.
+    pub spare: u64,
+    /// Operations on each directory above it that were made for it alone: its path was worked out component by component.
+    pub walked: u64,
 }
 
 impl Searches {
@@ -114,11 +171,38 @@ impl Searches {
         for (key, counts) in other.wanted {
             self.wanted.entry(key).or_default().add(counts);
         }
+        for (origin, facts) in other.lists {
+            match self.lists.get_mut(&origin) {
+                Some(list) => list.add(facts),
+                None => _ = self.lists.insert(origin, facts),
+            }
+        }
+    }
+}
+
+impl ListFacts {
+    /// Adds what another recording or program asked of the same list.
+    pub(super) fn add(&mut self, other: Self) {
+        self.asked_by.extend(other.asked_by);
+        if other.source < self.source {
+            self.source = other.source;
+        }
+        for (directory, entry) in other.entries {
+            let mine = self
+                .entries
+                .entry(directory)
+                .or_insert_with(|| ListEntry { resolved: entry.resolved.clone(), ..ListEntry::default() });
+            mine.spare += entry.spare;
+            mine.walked += entry.walked;
+            if entry.resolved < mine.resolved {
+                mine.resolved = entry.resolved;
+            }
+        }
     }
 }
 
 impl EntryCounts {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.position = self.position.min(other.position);
         self.searches += other.searches;
         self.probes += other.probes;
@@ -128,7 +212,7 @@ impl EntryCounts {
 }
 
 impl WantedCounts {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.searches += other.searches;
         self.probes += other.probes;
         self.missed += other.missed;

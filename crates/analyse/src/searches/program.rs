@@ -39,6 +39,8 @@ impl<'a> Shared<'a> {
 pub(super) struct Program<'a> {
     /// The next execution of the process.
     pub(super) next: usize,
+    /// The program that runs.
+    pub(super) image: Option<Image>,
     loader: Option<Loader<'a>>,
     commands: Option<Commands<'a>>,
     language: Option<Language<'a>>,
@@ -61,6 +63,7 @@ impl<'a> Program<'a> {
     pub(super) fn inherited(&self) -> Self {
         Self {
             next: 0,
+            image: self.image,
             loader: self.loader.as_ref().map(Loader::inherited),
             commands: self.commands.as_ref().map(Commands::inherited),
             language: self.language.as_ref().map(Language::inherited),
@@ -72,6 +75,7 @@ impl<'a> Program<'a> {
     pub(super) fn replace(&mut self, image: Image, shared: &mut Shared<'a>, records: &mut Records<'_, 'a>) {
         self.finish(records.book);
         self.next += 1;
+        self.image = Some(image);
         self.loader = Loader::new(image, &mut shared.loaders, records);
         let commands = Commands::new(image, &mut shared.commands, records);
         if let Some(started) = self.started.take() {
@@ -81,24 +85,27 @@ impl<'a> Program<'a> {
         self.language = Language::new(image, shared, records);
     }
 
-    /// Looks at a call: it is a probe of at most one search.
-    pub(super) fn add(&mut self, event: &Event, shared: &mut Shared<'a>, records: &mut Records<'_, 'a>) {
+    /// Looks at a call, which is a probe of at most one search; says whether it is one.
+    pub(super) fn add(
+        &mut self,
+        event: &Event,
+        shared: &mut Shared<'a>,
+        records: &mut Records<'_, 'a>,
+    ) -> bool {
         if matches!(event.call.class(), Class::Open | Class::Stat)
             && let Some(loader) = &mut self.loader
             && loader.add(event, &mut shared.loaders, records)
         {
-            return;
+            return true;
         }
         if let Some(commands) = &mut self.commands {
             if commands.add(event, records) {
-                return;
+                return true;
             }
         } else if event.call.class() == Class::Exec && event.outcome.is_success() {
             self.started = event.path;
         }
-        if let Some(language) = &mut self.language {
-            language.add(event, records);
-        }
+        self.language.as_mut().is_some_and(|language| language.add(event, records))
     }
 
     /// Enters the searches that were going on.

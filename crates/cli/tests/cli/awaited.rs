@@ -89,6 +89,39 @@ fn privileged_where_the_recording_waited_in_vain() {
     }
 }
 
+/// A program that asks without a pause, for one name and for another that would tell it to stop. Its tries are bounded, so that
+/// the test fails and does not hang where an image answers for ever that nothing is there.
+#[test]
+fn privileged_where_the_recording_asked_without_a_pause() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.plant();
+        test.write("env/results/old", "");
+        test.write(
+            "poll.py",
+            "import os, sys\n\
+             tries, awaited, stop = int(sys.argv[1]), 'env/results/awaited', 'env/results/failed'\n\
+             print('waiting', flush=True)\n\
+             while tries and not os.path.exists(awaited) and not (sys.argv[2:] and os.path.exists(stop)):\n\
+             \x20   tries -= 1\n\
+             print(open(awaited).read().strip() if tries else 'gave up')\n",
+        );
+        for stop in ["", " stop"] {
+            let script = |tries: u32| {
+                format!("cat env/lib/a.txt > /dev/null; exec /usr/bin/python3 -S -I poll.py {tries}{stop}")
+            };
+            let recorded = started(&test, &["-q", "record", "--force", "-o", "app.qtrace"], &script(200));
+            assert_eq!(test.wait(recorded).succeeds(), "gave up\n");
+            let packed = test.quell(&["-q", "pack", "--force", "app.qtrace", "--root", "env"]).succeeds();
+            assert!(packed.contains("stays the original:\n  [DIR]/env/results  ("), "{stop}: {packed}");
+            let seen =
+                meanwhile(&test, &script(3_000_000), || appears(&test, "env/results/awaited", "there\n"));
+            assert_eq!(seen, "there\n", "{stop}");
+            std::fs::remove_file(test.path("env/results/awaited")).unwrap();
+        }
+    }
+}
+
 #[test]
 fn privileged_where_the_recording_never_looked() {
     let Some(tests) = of_both() else { return };

@@ -34,7 +34,7 @@ pub struct Searches {
 /// The lists of one kind together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchList {
-    /// `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua` or `modules`.
+    /// `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules` or `other`.
     pub kind: &'static str,
     /// Entries that were looked into.
     pub entries: u64,
@@ -51,7 +51,8 @@ pub struct SearchList {
 /// An entry of a search list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchEntry {
-    /// The owner of the list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
+    /// The owner of the list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`;
+    /// `other` for a list that no rule knows.
     pub kind: String,
     /// Its origin.
     pub origin: String,

@@ -1,12 +1,13 @@
-//! Detects polling: a program asks for the same few names again and again, and pauses in between.
+//! Detects polling: a program asks for the same few names again and again, with pauses or without.
 //!
 //! The awaited change may happen on another node, so that the recording does not show it. A search asks for many names and
 //! does not pause; a program that starts again asks for many names too.
 
 use std::collections::{HashMap, HashSet};
 
-use quell_image::path::split;
-use quell_trace::{Call, Class, Errno, Event, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId};
+use quell_trace::{
+    Call, Class, Context, Errno, Event, Nanos, Outcome, PathId, PathTable, ProcessId, ThreadId,
+};
 
 /// The object of polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +19,10 @@ pub(crate) enum Polled {
 }
 
 /// Watches the metadata operations of one recording.
+#[derive(Debug)]
 pub(crate) struct PollingDetector<'a> {
-    recording: &'a Recording,
+    paths: &'a PathTable,
+    context: &'a Context,
     threads: HashMap<ThreadId, Round<'a>>,
     tries: HashMap<(ProcessId, PathId), Tries>,
     /// Programs that were executed: shells look for them before each start.
@@ -29,7 +32,7 @@ pub(crate) struct PollingDetector<'a> {
 }
 
 /// The few names that a thread has been asking for, and nothing else.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Round<'a> {
     asked: Vec<Asked<'a>>,
     /// Sum of the thread's pauses while it asked for these.
@@ -38,13 +41,15 @@ struct Round<'a> {
     ended: Nanos,
     /// Pauses so far.
     pauses: u32,
+    /// Operations so far.
+    operations: u64,
 }
 
+#[derive(Debug)]
 struct Asked<'a> {
     path: PathId,
     /// The directory that it was asked for in; `None` of a directory that was listed.
     within: Option<&'a [u8]>,
-    since: Nanos,
     /// [`Round::paused`] when it was asked for first.
     paused_before: Nanos,
     /// Number of the pause before which it was asked for last.
@@ -52,9 +57,12 @@ struct Asked<'a> {
     /// Number of tries, counting once between two pauses.
     rounds: u32,
     times: u32,
+    /// [`Round::operations`] when it was asked for last.
+    operation: u64,
 }
 
 /// Processes of one parent that asked for a name one after the other.
+#[derive(Debug)]
 struct Tries {
     last: ProcessId,
     since: Nanos,
@@ -62,12 +70,12 @@ struct Tries {
 }
 
 impl<'a> PollingDetector<'a> {
-    pub(crate) fn new(recording: &'a Recording) -> Self {
-        let executions = &recording.context.executions;
+    pub(crate) fn new(paths: &'a PathTable, context: &'a Context) -> Self {
+        let executions = &context.executions;
         let programs = executions.iter().filter_map(|execution| execution.program).collect();
         let arguments =
             executions.iter().map(|execution| (execution.process, &execution.arguments[..])).collect();
-        Self { recording, threads: HashMap::new(), tries: HashMap::new(), programs, arguments }
+        Self { paths, context, threads: HashMap::new(), tries: HashMap::new(), programs, arguments }
     }
 
     /// Takes the next metadata operation, on `target`. Returns the name that the program is found to poll.
@@ -80,7 +88,7 @@ impl<'a> PollingDetector<'a> {
             Outcome::Success(_) => return None,
         };
         let within = match awaited {
-            Polled::Name(name) => Some(split(self.recording.paths.bytes(name)).0),
+            Polled::Name(name) => Some(directory(self.paths.bytes(name))),
             Polled::Names(_) => None,
         };
         let round = self.threads.entry(event.thread).or_default();
@@ -101,7 +109,7 @@ impl<'a> PollingDetector<'a> {
     /// Tells whether processes of one parent, each after the other, were started to look for `target`.
     fn tried_by_many(&mut self, event: &Event, target: PathId, awaited: Polled) -> bool {
         let by_name = event.outcome.errno().is_some() || matches!(awaited, Polled::Names(_));
-        let processes = &self.recording.context.processes;
+        let processes = &self.context.processes;
         let Some(process) = processes.get(event.process.0 as usize).filter(|_| by_name) else { return false };
         let Some(parent) = process.parent.filter(|_| self.is_argument(event.process, target)) else {
             return false;
@@ -116,12 +124,12 @@ impl<'a> PollingDetector<'a> {
             tries.times += 1;
         }
         tries.last = event.process;
-        tries.times >= ROUNDS && process.start.since(tries.since) >= PAUSED
+        tries.times >= BUSY || (tries.times >= ROUNDS && process.start.since(tries.since) >= PAUSED)
     }
 
     /// Tells whether an argument of the process names `target`.
     fn is_argument(&self, process: ProcessId, target: PathId) -> bool {
-        let path = self.recording.paths.bytes(target);
+        let path = self.paths.bytes(target);
         let named = |argument: &String| {
             let name = argument.trim_start_matches("./").trim_end_matches('/').as_bytes();
             let rest = path.strip_suffix(name).filter(|_| !name.is_empty());
@@ -142,19 +150,22 @@ impl<'a> Round<'a> {
             let pauses = self.pauses;
             self.asked.retain(|asked| asked.pause + TURN >= pauses);
         }
+        self.operations += 1;
+        let operations = self.operations;
+        self.asked.retain(|asked| asked.operation + LEFT >= operations);
         let known = self.asked.iter().position(|asked| asked.path == path);
-        let at = known.unwrap_or_else(|| self.begin(event, path, within));
-        let alone = self.asked.len() == 1;
+        let at = known.unwrap_or_else(|| self.begin(path, within));
         let searches = within.is_some() && self.asks_outside(within);
         let asked = &mut self.asked[at];
         asked.times += 1;
+        asked.operation = operations;
         if asked.rounds == 0 || asked.pause != self.pauses {
             asked.rounds += 1;
         }
         asked.pause = self.pauses;
         let paused = asked.rounds >= ROUNDS && self.paused.since(asked.paused_before) >= PAUSED;
-        let lasts = asked.times >= BUSY && event.start.since(asked.since) >= PAUSED;
-        !searches && (paused || (lasts && alone && event.outcome.errno().is_some()))
+        let busy = asked.times >= BUSY && event.outcome.errno().is_some();
+        !searches && (paused || busy)
     }
 
     /// Tells whether names were asked for in other directories too: a search goes from one to the next.
@@ -163,18 +174,18 @@ impl<'a> Round<'a> {
     }
 
     /// Notes a further name. Too many names are no polling: counting starts again.
-    fn begin(&mut self, event: &Event, path: PathId, within: Option<&'a [u8]>) -> usize {
+    fn begin(&mut self, path: PathId, within: Option<&'a [u8]>) -> usize {
         if self.asked.len() == NAMES {
             self.asked.clear();
         }
         self.asked.push(Asked {
             path,
             within,
-            since: event.start,
             paused_before: self.paused,
             pause: self.pauses,
             rounds: 0,
             times: 0,
+            operation: self.operations,
         });
         self.asked.len() - 1
     }
@@ -186,6 +197,10 @@ const NAMES: usize = 8;
 /// Pauses after which a name that was not asked for again is no longer one of them: two names may take turns.
 const TURN: u32 = 2;
 
+/// Operations after which a name that was not asked for again is no longer one of them: the program asked for it before it
+/// began to poll.
+const LEFT: u64 = 4 * NAMES as u64;
+
 /// A thread without a file-system call for this long pauses. Slow servers answer sooner.
 const PAUSE: Nanos = Nanos(5_000_000);
 
@@ -193,5 +208,12 @@ const PAUSE: Nanos = Nanos(5_000_000);
 const ROUNDS: u32 = 3;
 const PAUSED: Nanos = Nanos(1_000_000_000);
 
-/// The same for one that never pauses. Some programs ask for one name thousands of times in a start.
-const BUSY: u32 = 10_000;
+/// The same for an absent name and a program that never pauses: it asks so often for it and a few others in one directory, and for
+/// nothing else. Larger, and a run waits for ever for a name that an image says is absent; smaller, and a directory stays
+/// the original for a few retries.
+const BUSY: u32 = 50;
+
+/// The directory of a resolved path.
+fn directory(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|&byte| byte == b'/').map_or(&[], |slash| &path[..slash.max(1)])
+}
