@@ -1,7 +1,7 @@
 //! Directories that an image must not answer for: the recording changed something in them, locked it, watched it or waited for
 //! it. Packing and the remedies of findings decide by this.
 //!
-//! A name that another node is to make shows only by being asked for: see [`crate::polling`].
+//! A name that another node is to make shows only by being asked for: see `polling`.
 
 use crate::polling::{Polled, PollingDetector};
 use quell_trace::flags::{
