@@ -36,6 +36,7 @@ mod message;
 mod mode;
 mod mount_points;
 mod namespace;
+mod output;
 mod own_root;
 pub mod pmi;
 mod published;
@@ -58,6 +59,9 @@ pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::Trust;
 pub use mode::Mode;
+pub use output::{
+    CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputTotals, output_plain,
+};
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;

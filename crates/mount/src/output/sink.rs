@@ -1,0 +1,114 @@
+//! The file of a collector: takes the lines of all ranks in large pieces, and counts.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::io::Errno;
+
+use super::ring::{Awaited, Ring};
+use crate::sys::process::close_checked;
+
+/// The open file.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    file: OwnedFd,
+    /// Its size when this collector began.
+    pub(crate) size_before: u64,
+    /// Where the next piece goes: every write appends, and no other process of this step writes.
+    size: u64,
+    /// A piece, kept for its memory.
+    out: Vec<u8>,
+    /// The pieces of rings in it: the ring's number, and the bytes.
+    pieces: Vec<(usize, u64)>,
+    /// Since when the file takes nothing.
+    pub(crate) failing: Option<Instant>,
+    pub(crate) last_error: Option<Errno>,
+    pub(crate) writes: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Sink {
+    pub(crate) fn of(file: OwnedFd) -> Result<Self, Errno> {
+        let size = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
+        Ok(Self {
+            file,
+            size_before: size,
+            size,
+            out: Vec::new(),
+            pieces: Vec::new(),
+            failing: None,
+            last_error: None,
+            writes: 0,
+            bytes: 0,
+        })
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Writes what is whole in each ring. What the file does not take stays there.
+    pub(crate) fn write<'r>(&mut self, rings: impl Iterator<Item = (&'r mut Ring, Awaited)>) {
+        let mut rings: Vec<_> = rings.collect();
+        for number in 0..rings.len() {
+            let (ring, awaited) = &mut rings[number];
+            let piece = ring.piece(*awaited);
+            if piece > 0 {
+                let place = self.size + self.out.len() as u64;
+                self.pieces.push((number, ring.begin(piece, place, &mut self.out)));
+            }
+            let is_last = number + 1 == rings.len();
+            if (is_last || self.out.len() >= LARGE) && !self.put(&mut rings) {
+                return;
+            }
+        }
+    }
+
+    /// Writes the pieces that were begun; `false` if the file does not take all of them.
+    fn put(&mut self, rings: &mut [(&mut Ring, Awaited)]) -> bool {
+        let (mut written, outcome) = self.write_out();
+        self.out.clear();
+        for (number, whole) in self.pieces.drain(..) {
+            let part = written.min(whole);
+            rings[number].0.commit(part, whole);
+            written -= part;
+        }
+        self.note(outcome);
+        outcome.is_ok()
+    }
+
+    fn write_out(&mut self) -> (u64, Result<(), Errno>) {
+        let mut written = 0;
+        while written < self.out.len() {
+            match rustix::io::write(&self.file, &self.out[written..]) {
+                Ok(0) => return (written as u64, Err(Errno::IO)),
+                Ok(bytes) => {
+                    written += bytes;
+                    (self.size, self.bytes) = (self.size + bytes as u64, self.bytes + bytes as u64);
+                    self.writes += 1;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return (written as u64, Err(errno)),
+            }
+        }
+        (written as u64, Ok(()))
+    }
+
+    /// Has the file system say what it says when a program closes its output: NFS sends what is left then.
+    pub(crate) fn close_once(&self) -> Result<(), Errno> {
+        rustix::io::fcntl_dupfd_cloexec(&self.file, 0).map_or(Ok(()), close_checked)
+    }
+
+    fn note(&mut self, outcome: Result<(), Errno>) {
+        match outcome {
+            Ok(()) => self.failing = None,
+            Err(errno) => {
+                self.last_error = Some(errno);
+                self.failing.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+}
+
+/// Bytes after which a piece is written, though other ranks have more. Lustre's stripes have 1 MiB unless set otherwise.
+const LARGE: usize = 1 << 20;
