@@ -60,11 +60,11 @@ pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::Trust;
 pub use mode::Mode;
 pub use output::{
-    CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputTotals, output_plain,
+    CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain,
 };
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};
-pub use stats::RunStats;
+pub use stats::{OutputStats, RunStats};
 pub use view::{View, view, view_trusted};
 pub use wrapper::end_by_signal;
 

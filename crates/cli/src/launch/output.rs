@@ -7,7 +7,7 @@ use crate::host;
 use crate::printer::Printer;
 use quell_base::number::size;
 use quell_base::{RankPlace, shown};
-use quell_mount::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputTotals, output_plain};
+use quell_mount::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputStats, output_plain};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -34,9 +34,15 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
     if is_first {
         tell(&request, is_of_node, collected.is_shared, printer);
     }
-    let counts = flags.stats.is_some() && is_first;
+    let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
     let mut at_the_end = |end: OutputEnd| {
-        end.totals.iter().filter(|_| counts).for_each(|totals| tell_totals(&request.path, totals, printer));
+        if let (Some(stats), Some(totals)) = (&stats, &end.totals) {
+            // Where it cannot be written, the file is as without it.
+            _ = quell_mount::stats::add_output(stats, totals);
+            if is_first {
+                tell_totals(&request.path, totals, printer);
+            }
+        }
         warn_of_loss(&request.path, &end, printer)
     };
     collected.begin(&mut at_the_end).map_err(|error| Failure::new(error).status(OURS))
@@ -119,8 +125,8 @@ fn tell(request: &OutputRequest, is_of_node: bool, is_shared: bool, printer: Pri
     }
 }
 
-fn tell_totals(path: &Path, totals: &OutputTotals, printer: Printer) {
-    let OutputTotals { lines, bytes, writes, bytes_written } = *totals;
+fn tell_totals(path: &Path, totals: &OutputStats, printer: Printer) {
+    let OutputStats { lines, bytes, writes, bytes_written } = *totals;
     printer.talk(&format!(
         "{lines} lines of {} became {writes} writes of {} to `{}`",
         size(bytes),

@@ -85,7 +85,7 @@ fn a_program_writes_what_it_writes_plain() {
         ("echo before; nosuchprogram", 127),
     ] {
         test.write("script", script);
-        let plain = test.script("sh script > plain 2>&1");
+        let plain = test.script("exec sh script > plain 2>&1");
         let ours = test.script("exec $quell run --output ours -- sh script");
         assert_eq!((ours.code(), ours.stdout.as_str(), ours.stderr.as_str()), (status, "", ""), "{script}");
         assert_eq!(plain.code(), status, "{script}");
@@ -98,7 +98,7 @@ fn a_program_writes_what_it_writes_plain() {
 fn binary_data_passes_through_bounded_memory() {
     let test = Test::new();
     test.script("head -c 100000000 /dev/urandom > data").succeeds();
-    let mut child = started(&test, "exec $quell run --output copy -- sh -c 'cat data; echo; echo end; sleep 1000'");
+    let mut child = started(&test, "exec $quell run --output copy -- sh -c 'cat data; echo; echo end; exec sleep 1000'");
     let length = test.path("data").metadata().unwrap().len() + 5;
     wait_until("all is written", || test.path("copy").metadata().is_ok_and(|file| file.len() == length));
     let status = std::fs::read_to_string(format!("/proc/{}/status", collectors(&test)[0])).unwrap();
@@ -191,7 +191,7 @@ fn collectors_that_are_killed_lose_nothing() {
 fn a_killed_rank_leaves_all_that_it_printed() {
     let test = Test::new();
     for victim in ["$$", "$PPID"] {
-        let script = format!("seq 5000; printf partial; kill -KILL {victim}; sleep 1000");
+        let script = format!("seq 5000; printf partial; kill -KILL {victim}; while :; do :; done");
         test.write("script", script);
         let outcome = test.script("exec $quell run --output log -- sh script");
         assert_eq!(outcome.status.signal(), Some(9), "{victim}");
@@ -253,7 +253,28 @@ fn names_and_what_is_no_file() {
     let test = Test::new();
     test.run(&["mkfifo", "fifo"]).succeeds();
     test.write("dir/x", "");
-    session!(|line| test.script(line), @r"");
+    session!(|line| test.script(line), @r"
+    $ quell run --output fifo -- true => 125
+    quell: error: cannot write output to `[DIR]/fifo`: EINVAL (invalid argument)
+    hint: `--output FILE` takes a file that you may create or write to
+    $ quell run --output dir -- true => 125
+    quell: error: cannot write output to `[DIR]/dir`: EISDIR (is a directory)
+    hint: `--output FILE` takes a file that you may create or write to
+    $ quell run --output none/log -- true => 125
+    quell: error: cannot write output to `[DIR]/none/log`: ENOENT (no such file or directory)
+    hint: `--output FILE` takes a file that you may create or write to
+    $ quell run --output log.%r -- true => 125
+    quell: error: `--output` knows no `%r`
+    hint: `%h` is the host, `%j` the job, `%%` a `%`
+    $ quell run --output log.%j -- true => 125
+    quell: error: `%j` in `--output` needs a batch job
+    hint: `%h` is the host, `%j` the job, `%%` a `%`
+    $ quell run --output log -- nosuchprogram => 127
+    $ cat log
+    --- stdout
+    quell: error: cannot find `nosuchprogram`
+    hint: look for it with `type -a NAME`; a module may have to be loaded first
+    ");
     let host = test.script("uname -n | cut -d. -f1").succeeds();
     let host = host.trim();
     test.script("LSB_JOBID=12 LSB_JOBINDEX=3 $quell run --output 'log.%j.%h.%%' -- echo x").succeeds();
@@ -283,7 +304,27 @@ fn privileged_it_goes_with_images_statistics_and_one_word() {
         assert_eq!(own.collect::<String>(), expected, "{run}");
         test.silence();
     }
-    assert_eq!(test.read_json("stats.json")["mode"], "mount");
+    let stats = test.read_json("stats.json");
+    assert_eq!((&stats["mode"], &stats["output"]["lines"]), (&"mount".into(), &8.into()), "{stats}");
+    assert!(stats["output"]["bytes_written"].as_u64() >= Some(expected.len() as u64), "{stats}");
+}
+
+/// The server writes the file again when the namespace is gone, at the same moment: neither destroys what the other wrote.
+#[test]
+fn privileged_statistics_keep_the_output_of_each_run() {
+    let Some(test) = Test::of_ordinary_user(&[Need::Fuse, Need::Ptrace]) else { return };
+    test.pack();
+    let script = "for n in $(seq 20); do $quell run --output log.$n --stats stats.$n app.qimg -- echo x || exit; done; \
+                  $quell run --output log --stats plain -- seq 1000";
+    let outcome = test.script(script);
+    assert!(outcome.status.success(), "{outcome}");
+    let told = outcome.stderr;
+    assert!(told.ends_with("quell: 1000 lines of 3.80 KiB became 1 writes of 3.80 KiB to `[DIR]/log`\n"), "{told}");
+    test.silence();
+    for name in (1..=20).map(|number| format!("stats.{number}")) {
+        assert_eq!(test.read_json(&name)["output"]["lines"], 1, "{name}");
+    }
+    assert_eq!(test.read_json("plain")["output"]["writes"], 1);
 }
 
 /// Nothing of namespaces or FUSE is needed.

@@ -20,11 +20,12 @@ use rustix::process::Pid;
 
 use super::ring::{Awaited, Ring};
 use super::sink::Sink;
-use super::{FromCollector, OutputTotals, ToCollector};
+use super::{FromCollector, ToCollector};
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::message::{receive, receive_until, send};
 use crate::rendezvous::is_this_user;
 use crate::server::ranks::Watch;
+use crate::stats::OutputStats;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
 use crate::sys::wrapper::{Signals, hold_back};
 
@@ -71,7 +72,7 @@ fn run(start: Start<'_>, starter: Pid) -> Result<(), Errno> {
         flush_at: None,
         hasty_until: None,
         naps: false,
-        gone: OutputTotals::default(),
+        gone: OutputStats::default(),
     };
     while !collector.is_over() {
         collector.wait();
@@ -145,7 +146,7 @@ struct Collector {
     /// Ranks print little: the pipes are not looked at for a moment, so that one look finds more.
     naps: bool,
     /// Totals of streams that have ended.
-    gone: OutputTotals,
+    gone: OutputStats,
 }
 
 /// A descriptor that is waited for.
@@ -320,9 +321,9 @@ impl Collector {
         }
     }
 
-    fn totals(&self) -> OutputTotals {
+    fn totals(&self) -> OutputStats {
         let rings = || self.streams.iter().map(|stream| &stream.ring);
-        OutputTotals {
+        OutputStats {
             lines: self.gone.lines + rings().map(Ring::lines).sum::<u64>(),
             bytes: self.gone.bytes + rings().map(Ring::end).sum::<u64>(),
             writes: self.sink.writes,

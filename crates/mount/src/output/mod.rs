@@ -31,6 +31,7 @@ use thiserror::Error;
 use crate::error::{OsError, RunError};
 use crate::message::{receive_until, send};
 use crate::rendezvous::{Meeting, MeetingPlace};
+use crate::stats::OutputStats;
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 
@@ -60,19 +61,6 @@ pub enum Existing {
     Append,
 }
 
-/// Totals of a node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutputTotals {
-    /// Lines that the programs printed.
-    pub lines: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Writes to the file.
-    pub writes: u64,
-    /// Their bytes, labels included.
-    pub bytes_written: u64,
-}
-
 /// The end of a rank's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputEnd {
@@ -81,7 +69,7 @@ pub struct OutputEnd {
     /// The reason.
     pub error: Option<OsError>,
     /// Totals of the node so far; `None` if no collector answers.
-    pub totals: Option<OutputTotals>,
+    pub totals: Option<OutputStats>,
 }
 
 /// The output of this process cannot be collected.
@@ -118,7 +106,7 @@ enum FromCollector {
     /// With the file's descriptor.
     Ready,
     /// What was printed before [`ToCollector::Ended`] is in the file, or never will be.
-    Done { error: Option<i32>, totals: OutputTotals },
+    Done { error: Option<i32>, totals: OutputStats },
 }
 
 /// A rank whose output will be collected.
