@@ -59,9 +59,7 @@ pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::Trust;
 pub use mode::Mode;
-pub use output::{
-    CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain,
-};
+pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::{OutputStats, RunStats};

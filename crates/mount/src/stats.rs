@@ -244,7 +244,8 @@ struct Turn {
 impl Turn {
     /// Waits for others, for a while: this is for the case that two processes end at the same moment.
     fn take(path: &Path) -> Self {
-        let facts = [path.as_os_str().as_bytes(), &rustix::process::geteuid().as_raw().to_ne_bytes()].concat();
+        let facts =
+            [path.as_os_str().as_bytes(), &rustix::process::geteuid().as_raw().to_ne_bytes()].concat();
         let name = format!("quell-stats-{}", &blake3::hash(&facts).to_hex()[..32]);
         let until = Instant::now() + TURN_PATIENCE;
         let bound = || {

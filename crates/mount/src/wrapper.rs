@@ -92,7 +92,8 @@ fn stand_for(command: Pid, signals: &Signals, vigil: &mut dyn Vigil) -> ! {
     keep_only(&[&kept[..], &[signals.as_fd().as_raw_fd()]].concat());
     let status = loop {
         let others = wait(signals, vigil);
-        let ended = std::iter::from_fn(|| signals.take()).filter_map(|arrived| pass_on(arrived, command)).last();
+        let ended =
+            std::iter::from_fn(|| signals.take()).filter_map(|arrived| pass_on(arrived, command)).last();
         if let Some(status) = ended {
             break status;
         }

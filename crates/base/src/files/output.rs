@@ -338,7 +338,11 @@ mod tests {
         assert_eq!(std::fs::read(path("log")).unwrap(), b"onetwothree");
         rustix::fs::mkfifoat(CWD, path("fifo"), Mode::RWXU).unwrap();
         for other in ["fifo", "/dev/null", "/proc/self/fd/0"] {
-            assert_eq!(append(other).unwrap_err().raw_os_error(), Some(Errno::INVAL.raw_os_error()), "{other}");
+            assert_eq!(
+                append(other).unwrap_err().raw_os_error(),
+                Some(Errno::INVAL.raw_os_error()),
+                "{other}"
+            );
         }
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(path("log"), Some(65533), None).unwrap();

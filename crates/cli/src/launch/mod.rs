@@ -28,7 +28,9 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     }
     match (flags.auto.auto, flags.imageless) {
         (true, _) => auto::by_itself(flags, printer),
-        (_, true) => Err(plain::plain_with_stats(&flags.command, flags.stats.as_deref(), std::time::Instant::now())),
+        (_, true) => {
+            Err(plain::plain_with_stats(&flags.command, flags.stats.as_deref(), std::time::Instant::now()))
+        }
         _ => image::in_image(flags, printer),
     }
 }

@@ -7,7 +7,9 @@ use crate::host;
 use crate::printer::Printer;
 use quell_base::number::size;
 use quell_base::{RankPlace, shown};
-use quell_mount::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputStats, output_plain};
+use quell_mount::{
+    CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputStats, output_plain,
+};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +25,9 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
     let collected = match CollectedOutput::join(&request) {
         Err(OutputError::Open { path, source }) => {
             let failure = Failure::new(source).context(format!("cannot write output to `{}`", shown(&path)));
-            return Err(failure.hint("`--output FILE` takes a file that you may create or write to").status(OURS));
+            return Err(failure
+                .hint("`--output FILE` takes a file that you may create or write to")
+                .status(OURS));
         }
         Err(error) => {
             printer.warn(&format!("{}: this rank writes by itself", Failure::new(error).line()));
@@ -32,7 +36,9 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
         Ok(collected) => collected,
     };
     if is_first {
-        tell(&request, is_of_node, collected.is_shared, printer);
+        // Launchers give their ranks terminals that are pipes to the user.
+        let is_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+        tell(&request, (is_of_node, is_terminal && place.is_none()), collected.is_shared, printer);
     }
     let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
     let mut at_the_end = |end: OutputEnd| {
@@ -112,9 +118,8 @@ fn label(place: Option<&RankPlace>) -> String {
 }
 
 /// Says once a job what the user may not expect.
-fn tell(request: &OutputRequest, is_of_node: bool, is_shared: bool, printer: Printer) {
+fn tell(request: &OutputRequest, (is_of_node, is_terminal): (bool, bool), is_shared: bool, printer: Printer) {
     let file = shown(&request.path);
-    let is_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
     if is_shared {
         printer.warn(&format!("another step writes to `{file}`: it is appended to"));
     }
@@ -127,8 +132,9 @@ fn tell(request: &OutputRequest, is_of_node: bool, is_shared: bool, printer: Pri
 
 fn tell_totals(path: &Path, totals: &OutputStats, printer: Printer) {
     let OutputStats { lines, bytes, writes, bytes_written } = *totals;
+    let writes = if writes == 1 { "1 write".to_owned() } else { format!("{writes} writes") };
     printer.talk(&format!(
-        "{lines} lines of {} became {writes} writes of {} to `{}`",
+        "{lines} lines of {} became {writes} of {} to `{}`",
         size(bytes),
         size(bytes_written),
         shown(path)
@@ -140,7 +146,8 @@ fn warn_of_loss(path: &Path, end: &OutputEnd, printer: Printer) -> Option<u8> {
     if end.lost == 0 && end.error.is_none() {
         return None;
     }
-    let missing = if end.lost == 0 { "output may be".to_owned() } else { format!("{} of output are", size(end.lost)) };
+    let missing =
+        if end.lost == 0 { "output may be".to_owned() } else { format!("{} of output are", size(end.lost)) };
     let cause = end.error.map(|error| format!(": {error}")).unwrap_or_default();
     printer.warn(&format!("{missing} missing in `{}`{cause}", shown(path)));
     Some(OURS)

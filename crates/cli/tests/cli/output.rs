@@ -26,7 +26,8 @@ fn ranks(count: usize, run: &str) -> String {
 }
 
 /// Lines of rank `me`, one write each.
-const CHATTER: &str = "me=$OMPI_COMM_WORLD_RANK; n=0; while [ $n -lt $lines ]; do echo \"rank $me says $n\"; n=$((n+1)); done";
+const CHATTER: &str =
+    "me=$OMPI_COMM_WORLD_RANK; n=0; while [ $n -lt $lines ]; do echo \"rank $me says $n\"; n=$((n+1)); done";
 
 fn lines_of(rank: usize, lines: usize) -> Vec<String> {
     (0..lines).map(|line| format!("rank {rank} says {line}")).collect()
@@ -59,7 +60,8 @@ fn privileged_ranks_write_fifty_times_less_often_than_they_print() {
     test.write("chatter", chatter);
     let writes = |name: &str, script: &str| {
         test.write("job", script);
-        let traced = ["strace", "-f", "-qq", "-e", "trace=write,writev", "-P", &test.text(name), "-o", "traced"];
+        let traced =
+            ["strace", "-f", "-qq", "-e", "trace=write,writev", "-P", &test.text(name), "-o", "traced"];
         let mut command = test.command(&[&traced[..], &["sh", "job"]].concat());
         command.env("quell", *QUELL);
         test.finish(command).succeeds();
@@ -67,7 +69,8 @@ fn privileged_ranks_write_fifty_times_less_often_than_they_print() {
         test.read_text("traced").lines().filter(|line| line.contains("write")).count()
     };
     let ours = writes("log", &ranks(8, "--output log -- sh chatter"));
-    let plain = (0..8).map(|rank| format!("{} sh chatter >> plain &\n", variables(rank, 8))).collect::<String>();
+    let plain =
+        (0..8).map(|rank| format!("{} sh chatter >> plain &\n", variables(rank, 8))).collect::<String>();
     let plain = writes("plain", &(plain + "wait"));
     assert!(plain >= 16_000 && ours * 50 <= plain, "{ours} writes, plain {plain}");
 }
@@ -91,14 +94,18 @@ fn a_program_writes_what_it_writes_plain() {
         assert_eq!(plain.code(), status, "{script}");
         assert!(test.read("ours") == test.read("plain"), "{script}");
     }
-    assert_eq!(test.script("exec $quell run --output ours -- sh -c 'kill -KILL $$'").status.signal(), Some(9));
+    assert_eq!(
+        test.script("exec $quell run --output ours -- sh -c 'kill -KILL $$'").status.signal(),
+        Some(9)
+    );
 }
 
 #[test]
 fn binary_data_passes_through_bounded_memory() {
     let test = Test::new();
     test.script("head -c 100000000 /dev/urandom > data").succeeds();
-    let mut child = started(&test, "exec $quell run --output copy -- sh -c 'cat data; echo; echo end; exec sleep 1000'");
+    let mut child =
+        started(&test, "exec $quell run --output copy -- sh -c 'cat data; echo; echo end; exec sleep 1000'");
     let length = test.path("data").metadata().unwrap().len() + 5;
     wait_until("all is written", || test.path("copy").metadata().is_ok_and(|file| file.len() == length));
     let status = std::fs::read_to_string(format!("/proc/{}/status", collectors(&test)[0])).unwrap();
@@ -113,7 +120,8 @@ fn binary_data_passes_through_bounded_memory() {
 #[test]
 fn each_line_bears_its_rank_on_demand() {
     let test = Test::new();
-    test.script(&ranks(11, "--output log --label -- sh -c 'echo one; printf \"two\\nthree\\n\" >&2'")).succeeds();
+    test.script(&ranks(11, "--output log --label -- sh -c 'echo one; printf \"two\\nthree\\n\" >&2'"))
+        .succeeds();
     let text = test.read_text("log");
     for rank in 0..11 {
         let label = format!("{rank:>2}: ");
@@ -189,9 +197,10 @@ fn collectors_that_are_killed_lose_nothing() {
             let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
             assert!(
                 found.len() == expected.len() && differs.is_none(),
-                "seed {seed}, rank {rank}: {} lines of {}, line {differs:?} differs {label}",
+                "seed {seed}, rank {rank}: {} lines of {}, line {differs:?} differs {label}: {:?}",
                 found.len(),
-                expected.len()
+                expected.len(),
+                differs.map(|at| &found[at.saturating_sub(1)..found.len().min(at + 3)])
             );
             total += expected.len();
         }
@@ -222,7 +231,8 @@ fn privileged_a_full_disk_is_told_and_takes_what_it_can() {
                   sh -c 'seq 40000; exit STATUS'; echo $?; cp full/log log";
     for (own, status) in [(0, 125), (3, 3)] {
         let script = script.replace("STATUS", &own.to_string());
-        let outcome = test.run(&["unshare", "--mount", "env", &format!("quell={}", *QUELL), "sh", "-c", &script]);
+        let outcome =
+            test.run(&["unshare", "--mount", "env", &format!("quell={}", *QUELL), "sh", "-c", &script]);
         assert_eq!(outcome.stdout, format!("{status}\n"), "{outcome}");
         let told = "of output are missing in `[DIR]/full/log`: ENOSPC (no space left on device)";
         assert!(outcome.stderr.to_lowercase().contains(&told.to_lowercase()), "{outcome}");
@@ -245,7 +255,11 @@ fn the_file_is_opened_as_steps_expect() {
     assert_eq!(log("--open-mode append", "two"), "one\ntwo\n");
     assert_eq!(log("", "three"), "three\n");
     // Ranks that start after others have ended belong to the same step.
-    let late = format!("{}{} $quell run --output log -- echo late", ranks(2, "--output log -- echo early"), variables(2, 3));
+    let late = format!(
+        "{}{} $quell run --output log -- echo late",
+        ranks(2, "--output log -- echo early"),
+        variables(2, 3)
+    );
     test.script(&late).succeeds();
     assert_eq!(test.read_text("log"), "early\nearly\nlate\n");
     // Two steps at once: the second one destroys nothing.
@@ -292,9 +306,13 @@ fn names_and_what_is_no_file() {
     let host = host.trim();
     test.script("LSB_JOBID=12 LSB_JOBINDEX=3 $quell run --output 'log.%j.%h.%%' -- echo x").succeeds();
     assert_eq!(test.read_text(&format!("log.12.{host}.%")), "x\n");
-    let several = "SLURM_PROCID=0 SLURM_STEP_ID=1 SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=2 SLURM_NODEID=0";
+    let several =
+        "SLURM_PROCID=0 SLURM_STEP_ID=1 SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=2 SLURM_NODEID=0";
     let outcome = test.script(&format!("{several} $quell run --output several -- echo x"));
-    assert_eq!(outcome.stderr, format!("quell: each node writes its own file, here `[DIR]/several.{host}`\n"));
+    assert_eq!(
+        outcome.stderr,
+        format!("quell: each node writes its own file, here `[DIR]/several.{host}`\n")
+    );
     assert_eq!(test.read_text(&format!("several.{host}")), "x\n");
 }
 
@@ -332,7 +350,10 @@ fn privileged_statistics_keep_the_output_of_each_run() {
     let outcome = test.script(script);
     assert!(outcome.status.success(), "{outcome}");
     let told = outcome.stderr;
-    assert!(told.ends_with("quell: 1000 lines of 3.80 KiB became 1 writes of 3.80 KiB to `[DIR]/log`\n"), "{told}");
+    assert!(
+        told.ends_with("quell: 1000 lines of 3.80 KiB became 1 write of 3.80 KiB to `[DIR]/log`\n"),
+        "{told}"
+    );
     test.silence();
     for name in (1..=20).map(|number| format!("stats.{number}")) {
         assert_eq!(test.read_json(&name)["output"]["lines"], 1, "{name}");
@@ -363,7 +384,8 @@ fn privileged_another_users_file_is_not_written_to() {
     let stranger = Some(1234);
     std::os::unix::fs::lchown(directory.join("link"), stranger, stranger).unwrap();
     std::os::unix::fs::chown(directory.join("file"), stranger, stranger).unwrap();
-    std::fs::set_permissions(directory.join("file"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    std::fs::set_permissions(directory.join("file"), std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .unwrap();
     for name in ["link", "file"] {
         let outcome = test.quell(&["run", "--output", &format!("shared/{name}"), "--", "echo", "x"]);
         assert_eq!(outcome.code(), 125, "{name}: {outcome}");

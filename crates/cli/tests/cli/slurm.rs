@@ -48,9 +48,14 @@ fn privileged_the_output_of_a_step_is_a_file_for_each_node() {
     let script = "n=0; while [ $n -lt 300 ]; do echo \"$(uname -n) $n\"; n=$((n+1)); done";
     let expected = lines(slurm.run(&step("-N4 -n16 -l", &["sh", "-c", script])));
     for output in ["log", "log.%h"] {
-        let run = [*crate::harness::QUELL, "-q", "run", "--output", output, "--label", "--", "sh", "-c", script];
+        let run =
+            [*crate::harness::QUELL, "-q", "run", "--output", output, "--label", "--", "sh", "-c", script];
         let outcome = slurm.run(&step("-N4 -n16", &run));
-        assert_eq!((outcome.code(), outcome.stdout.as_str(), outcome.stderr.as_str()), (0, "", ""), "{output}");
+        assert_eq!(
+            (outcome.code(), outcome.stdout.as_str(), outcome.stderr.as_str()),
+            (0, "", ""),
+            "{output}"
+        );
         let files = || slurm.test.files().into_iter().filter(|name| name.starts_with("log."));
         assert_eq!(files().count(), NODES as usize);
         let mut found = Vec::new();

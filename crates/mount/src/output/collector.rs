@@ -20,7 +20,7 @@ use rustix::process::Pid;
 
 use super::ring::{Awaited, Ring};
 use super::sink::Sink;
-use super::{FromCollector, ToCollector};
+use super::{FromCollector, Target, ToCollector};
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::message::{receive, receive_until, send};
 use crate::rendezvous::is_this_user;
@@ -35,7 +35,7 @@ pub(crate) struct Start<'s> {
     /// The meeting place's socket, listening.
     pub(crate) listener: OwnedFd,
     /// Open for appends.
-    pub(crate) file: BorrowedFd<'s>,
+    pub(crate) file: &'s Target,
     /// The process that starts ranks on this node: further ones may come while it lives.
     pub(crate) launcher: Option<Pid>,
 }
@@ -54,7 +54,8 @@ pub(crate) fn start(start: Start<'_>, alone: &SingleThreaded) -> Result<(), Errn
 }
 
 fn run(start: Start<'_>, starter: Pid) -> Result<(), Errno> {
-    keep_only(&[start.listener.as_raw_fd(), start.file.as_raw_fd()]);
+    let Target { file, sizes } = start.file;
+    keep_only(&[start.listener.as_raw_fd(), file.as_raw_fd(), sizes.as_raw_fd()]);
     let _root_exists = rustix::process::chdir("/");
     // Signals are read, one by one; a limit on the size of files must fail the write.
     reset_signals(&[]);
@@ -62,10 +63,11 @@ fn run(start: Start<'_>, starter: Pid) -> Result<(), Errno> {
     use_all_descriptors();
     leave_cores(rustix::thread::sched_getaffinity(None).ok());
     let _name_stays = rustix::thread::set_name(c"quell-output");
+    let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let mut collector = Collector {
         listener: Some(start.listener),
         signals: Signals::new()?,
-        sink: Sink::of(rustix::io::fcntl_dupfd_cloexec(start.file, 0)?)?,
+        sink: Sink::of(file.try_clone().map_err(errno)?, sizes.try_clone().map_err(errno)?)?,
         streams: Vec::new(),
         starter: Watch::of(starter),
         launcher: start.launcher.and_then(Watch::of),
@@ -233,7 +235,7 @@ impl Collector {
     fn look_at(&self) -> Option<Instant> {
         let unpolled = self.processes().any(|watch| watch.poll().is_none());
         let look = (unpolled || self.sink.failing.is_some()).then(|| Instant::now() + HELD_FOR);
-        self.flush_at.into_iter().chain(look).min()
+        self.flush_at.into_iter().chain(look).chain(self.sink.held_until).min()
     }
 
     /// Returns the number of bytes that were read.
@@ -263,8 +265,10 @@ impl Collector {
         let Ok(Some((ToCollector::Join { label }, descriptors))) = said else { return };
         let Ok([pipe, memory]) = <[OwnedFd; 2]>::try_from(descriptors) else { return };
         let Ok(mut ring) = Ring::of(&memory, label) else { return };
-        ring.settle(self.sink.size_before);
-        if send(&connection, &FromCollector::Ready, &[self.sink.file()]).is_err() {
+        if ring.settle(&self.sink.generations) {
+            self.sink.held_until = None;
+        }
+        if send(&connection, &FromCollector::Ready, &self.sink.descriptors()).is_err() {
             return;
         }
         self.starter = None;
@@ -285,7 +289,8 @@ impl Collector {
         let wants = self.hasty_until.is_some() || held >= MUCH_HELD || self.streams.iter().any(reports);
         let wants = wants || self.streams.iter().any(is_full);
         // A file that takes nothing is tried again after a while, not for each byte.
-        if is_due || wants && self.sink.failing.is_none() {
+        self.sink.held_until.take_if(|until| *until < now);
+        if self.sink.held_until.is_none() && (is_due || wants && self.sink.failing.is_none()) {
             self.flush_at = None;
             self.sink.write(self.streams.iter_mut().map(|stream| {
                 let awaited = stream.awaited();

@@ -35,7 +35,7 @@ use crate::stats::OutputStats;
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 
-use ring::RingCounts;
+use ring::{Generations, RingCounts};
 
 /// A rank's wish to have its output collected.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ enum ToCollector {
 /// To a rank's parent.
 #[derive(Debug, Serialize, Deserialize)]
 enum FromCollector {
-    /// With the file's descriptor.
+    /// With the descriptors of [`Target`].
     Ready,
     /// What was printed before [`ToCollector::Ended`] is in the file, or never will be.
     Done { error: Option<i32>, totals: OutputStats },
@@ -135,13 +135,19 @@ impl CollectedOutput {
             pipe: read_end,
             memory,
             connection: None,
-            file: None,
+            target: None,
         };
-        let mut is_shared = false;
+        let (mut is_shared, patient_until) = (false, Instant::now() + LOCK_PATIENCE);
         link.connect(Instant::now() + PATIENCE, &mut || {
-            let opened = open(request);
-            is_shared = opened.as_ref().is_ok_and(|(_, is_shared)| *is_shared);
-            Ok(opened?.0)
+            let opened = open(request)?;
+            if opened.is_busy && Instant::now() < patient_until {
+                return Ok(None);
+            }
+            is_shared = opened.is_busy && request.existing == Existing::Truncate;
+            if request.existing == Existing::Truncate && !opened.is_busy {
+                rustix::fs::ftruncate(&opened.file, 0).map_err(os)?;
+            }
+            Ok(Some(Target { file: opened.file, sizes: Generations::new_memory().map_err(os)? }))
         })?;
         Ok(Self { link, write_end, is_shared })
     }
@@ -157,8 +163,8 @@ impl CollectedOutput {
             RunError::Unavailable(reason) => OutputError::Unavailable(OsError(reason.errno)),
             error => OutputError::Threads(error),
         })?;
-        let redirected =
-            rustix::stdio::dup2_stdout(&self.write_end).and_then(|()| rustix::stdio::dup2_stderr(&self.write_end));
+        let redirected = rustix::stdio::dup2_stdout(&self.write_end)
+            .and_then(|()| rustix::stdio::dup2_stderr(&self.write_end));
         redirected.map_err(|errno| OutputError::Unavailable(OsError(errno)))
     }
 }
@@ -168,38 +174,38 @@ impl CollectedOutput {
 /// # Errors
 /// [`OutputError::Open`].
 pub fn output_plain(request: &OutputRequest) -> Result<(), OutputError> {
-    let alone = OutputRequest { existing: Existing::Append, ..request.clone() };
-    let (file, _) = open(&alone)?;
+    let Opened { file, .. } = open(request)?;
     let redirected = rustix::stdio::dup2_stdout(&file).and_then(|()| rustix::stdio::dup2_stderr(&file));
     redirected.map_err(|errno| OutputError::Unavailable(OsError(errno)))
 }
 
-/// The file, and whether it was left as it is since another step is writing to it.
-fn open(request: &OutputRequest) -> Result<(OwnedFd, bool), OutputError> {
+struct Opened {
+    file: OwnedFd,
+    /// Another step is writing to it. Or the collector of an earlier command has not ended yet, or this step's has just been killed.
+    is_busy: bool,
+}
+
+/// Opens the file, and locks it for as long as any process has what was opened: parents and collectors of this step. A file
+/// system without locks grants each.
+fn open(request: &OutputRequest) -> Result<Opened, OutputError> {
     let failed = |source| OutputError::Open { path: request.path.clone(), source };
     let file = OutputPlace::of(&request.path).and_then(|place| place.append()).map_err(failed)?;
-    let is_shared = !is_locked(&file) && request.existing == Existing::Truncate;
-    if request.existing == Existing::Truncate && !is_shared {
-        file.set_len(0).map_err(failed)?;
-    }
-    Ok((file.into(), is_shared))
+    let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+    Ok(Opened { file: file.into(), is_busy: lock == Err(Errno::WOULDBLOCK) })
 }
 
-/// Locks the file for as long as any process has what was opened: parents and collectors of this step. `false` if another step
-/// has. A file system without locks grants each.
-fn is_locked(file: impl AsFd) -> bool {
-    let until = Instant::now() + LOCK_PATIENCE;
-    while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        if Instant::now() > until {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
+/// What collectors pass on.
+#[derive(Debug)]
+struct Target {
+    file: OwnedFd,
+    /// See [`Generations`].
+    sizes: OwnedFd,
 }
 
-/// The time that the collector of an earlier command may take to end.
+/// The time for which a file may be busy before that counts as another step's doing, and the pause between two looks. Another rank
+/// of this step may be elected meanwhile.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 fn place_of(request: &OutputRequest) -> MeetingPlace {
     let path = std::os::unix::ffi::OsStrExt::as_bytes(request.path.as_os_str());
@@ -219,7 +225,7 @@ struct Link {
     memory: OwnedFd,
     connection: Option<OwnedFd>,
     /// As soon as any collector has it open.
-    file: Option<OwnedFd>,
+    target: Option<Target>,
 }
 
 impl Link {
@@ -227,7 +233,7 @@ impl Link {
     fn connect(
         &mut self,
         until: Instant,
-        open: &mut dyn FnMut() -> Result<OwnedFd, OutputError>,
+        open: &mut dyn FnMut() -> Result<Option<Target>, OutputError>,
     ) -> Result<(), OutputError> {
         let os = |errno| OutputError::Unavailable(OsError(errno));
         self.connection = None;
@@ -235,14 +241,17 @@ impl Link {
             match self.place.meet(until).map_err(os)? {
                 Meeting::Joined(connection) => self.connection = self.join(connection, until),
                 Meeting::Elected(listener) => {
-                    let file = match self.file.take() {
-                        Some(file) => file,
-                        None => open()?,
+                    if self.target.is_none() {
+                        self.target = open()?;
+                    }
+                    let Some(file) = &self.target else {
+                        drop(listener);
+                        std::thread::sleep(LOCK_PAUSE);
+                        continue;
                     };
                     let alone = SingleThreaded::verify().ok_or(OutputError::Threads(RunError::Threads))?;
-                    let start = collector::Start { listener, file: file.as_fd(), launcher: self.launcher };
+                    let start = collector::Start { listener, file, launcher: self.launcher };
                     collector::start(start, &alone).map_err(os)?;
-                    self.file = Some(file);
                 }
             }
             if self.connection.is_none() && Instant::now() > until {
@@ -257,8 +266,9 @@ impl Link {
         let join = ToCollector::Join { label: self.label.clone() };
         send(&connection, &join, &[self.pipe.as_fd(), self.memory.as_fd()]).ok()?;
         match receive_until::<FromCollector>(&connection, until) {
-            Ok(Some((FromCollector::Ready, mut descriptors))) => {
-                self.file = Some(descriptors.pop()?);
+            Ok(Some((FromCollector::Ready, descriptors))) => {
+                let [file, sizes] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
+                self.target = Some(Target { file, sizes });
                 Some(connection)
             }
             _ => None,
@@ -302,9 +312,10 @@ struct Parent<'a> {
 impl Vigil for Parent<'_> {
     fn kept(&self) -> Vec<RawFd> {
         let link = &self.link;
-        let ours = [Some(&link.pipe), Some(&link.memory), link.connection.as_ref(), link.file.as_ref()];
+        let target = link.target.iter().flat_map(|target| [&target.file, &target.sizes]);
+        let ours = [&link.pipe, &link.memory].into_iter().chain(&link.connection).chain(target);
         // Standard error, for the line at the end.
-        [2].into_iter().chain(ours.into_iter().flatten().map(AsRawFd::as_raw_fd)).collect()
+        [2].into_iter().chain(ours.map(AsRawFd::as_raw_fd)).collect()
     }
 
     fn polled(&self) -> Option<BorrowedFd<'_>> {

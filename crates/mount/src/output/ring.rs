@@ -3,7 +3,7 @@
 //! ```text
 //! word   start  end                  bytes since the beginning that the file has, and that came out of the pipe
 //!        read   {from, bytes}        a read that has begun; counts while `from == end`
-//!        write  {from, bytes, place, skip}    a write that has begun; counts while `from == start`
+//!        write  {from, bytes, place, collector, skip}    a write that has begun; counts while `from == start`
 //!        skip   {from, bytes}        of what stands at `start`, so much is in the file; counts while `from == start`
 //!        lines, lost
 //! 4096   the bytes start..end, each at its number modulo their room
@@ -11,7 +11,7 @@
 //!
 //! SIGKILL lets a process finish the system call that it is in, and nothing after it. So before each read or write a note says what
 //! would be done, and the next collector finds out whether it was: the place of a read was filled with a mark before, and
-//! of a write the file's size tells. Each note begins to count, and ends to count, by the store of one word.
+//! of a write the file's size tells, which every collector notes when it begins ([`Generations`]). Each note begins to count, and ends to count, by the store of one word.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,6 +44,7 @@ enum Word {
     WriteFrom,
     WriteBytes,
     WritePlace,
+    WriteCollector,
     WriteSkip,
     SkipFrom,
     Skip,
@@ -51,11 +52,65 @@ enum Word {
     Lost,
 }
 
+/// The sizes that the file had when each collector of a node began, in memory that their ranks' parents keep.
+#[derive(Debug)]
+pub(crate) struct Generations {
+    memory: SharedMemory,
+    /// The number of this collector.
+    pub(crate) own: u64,
+}
+
+impl Generations {
+    /// Makes the memory, for the first collector.
+    pub(crate) fn new_memory() -> Result<OwnedFd, Errno> {
+        new_memory_of(HEADER)
+    }
+
+    /// Notes a collector that finds a file of `size` bytes.
+    pub(crate) fn begin(memory: &OwnedFd, size: u64) -> Result<Self, Errno> {
+        let memory = SharedMemory::of_file(memory, HEADER)?;
+        let own = memory.word(0).load(Ordering::SeqCst);
+        memory.word(Self::place(own)).store(size, Ordering::SeqCst);
+        memory.word(0).store(own + 1, Ordering::SeqCst);
+        Ok(Self { memory, own })
+    }
+
+    /// Notes that all pieces up to `size` were written whole.
+    pub(crate) fn note_whole(&self, size: u64) {
+        self.memory.word(WHOLE).store(size, Ordering::SeqCst);
+    }
+
+    /// Tells whether the last write of the collector before this one, which left a file of `size` bytes, may have been cut short.
+    pub(crate) fn may_be_cut(&self, size: u64) -> bool {
+        self.own > 0 && self.memory.word(WHOLE).load(Ordering::SeqCst) != size
+    }
+
+    /// The size of the file when collector `number` had written its last byte; `None` for one that may still write, and for one so
+    /// long ago that it is not known.
+    fn size_after(&self, number: u64) -> Option<u64> {
+        let is_known = number < self.own && self.own - number < KEPT;
+        is_known.then(|| self.memory.word(Self::place(number + 1)).load(Ordering::SeqCst))
+    }
+
+    fn place(number: u64) -> usize {
+        (number % KEPT + 1) as usize * 8
+    }
+}
+
+/// Collectors whose sizes are kept.
+const KEPT: u64 = HEADER as u64 / 8 - 2;
+
+/// The place of the last size that was reached by a whole write.
+const WHOLE: usize = HEADER - 8;
+
 /// Makes the memory of one rank.
 pub(crate) fn new_memory() -> Result<OwnedFd, Errno> {
-    let memory =
-        rustix::fs::memfd_create(c"quell-output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    rustix::fs::ftruncate(&memory, (HEADER + ROOM) as u64)?;
+    new_memory_of(HEADER + ROOM)
+}
+
+fn new_memory_of(bytes: usize) -> Result<OwnedFd, Errno> {
+    let memory = rustix::fs::memfd_create(c"quell-output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    rustix::fs::ftruncate(&memory, bytes as u64)?;
     rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memory)
 }
@@ -94,19 +149,41 @@ impl Ring {
         }
     }
 
-    /// Finds out how far the collector before this one came, which left a file of `size` bytes.
-    pub(crate) fn settle(&mut self, size: u64) {
+    /// Finds out how far the last collector came that had this ring. Tells whether the file has a part of a piece.
+    pub(crate) fn settle(&mut self, generations: &Generations) -> bool {
+        self.settle_read();
+        self.settle_write(generations);
+        self.is_cut()
+    }
+
+    /// The file has a part of what comes next, so that nothing else may be written before it.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.skip() > 0
+    }
+
+    fn settle_read(&mut self) {
         let (end, bytes) = (self.get(Word::End), self.get(Word::ReadBytes));
-        if self.get(Word::ReadFrom) == end && bytes > 0 && bytes <= self.room() && !self.is_marked(end + bytes) {
+        if self.get(Word::ReadFrom) == end
+            && bytes > 0
+            && bytes <= self.room()
+            && !self.is_marked(end + bytes)
+        {
             self.set(Word::End, end + bytes);
         }
+    }
+
+    fn settle_write(&mut self, generations: &Generations) {
         let (place, piece) = (self.get(Word::WritePlace), self.begun());
         if piece == 0 || place == NOWHERE {
             return;
         }
+        let Some(size) = generations.size_after(self.get(Word::WriteCollector)) else { return };
         let skip = self.get(Word::WriteSkip);
         let whole = self.formatted_length(piece) - skip.min(self.formatted_length(piece));
-        self.set_skip(skip + size.saturating_sub(place).min(whole));
+        match size.saturating_sub(place).min(whole) {
+            written if written == whole => self.finish(),
+            written => self.set_skip(skip + written),
+        }
         self.set(Word::WritePlace, NOWHERE);
     }
 
@@ -172,13 +249,14 @@ impl Ring {
         if piece == 0 && self.room() == 0 { self.held() } else { piece }
     }
 
-    /// Notes that the next `piece` bytes are about to be written at `place` of the file, and adds them to `out`. Returns the number
+    /// Notes that `collector` is about to write the next `piece` bytes at `place` of the file, and adds them to `out`. Returns the number
     /// of bytes that were added.
-    pub(crate) fn begin(&mut self, piece: u64, place: u64, out: &mut Vec<u8>) -> u64 {
+    pub(crate) fn begin(&mut self, piece: u64, (collector, place): (u64, u64), out: &mut Vec<u8>) -> u64 {
         let (start, skip) = (self.get(Word::Start), self.skip());
         self.set(Word::WritePlace, NOWHERE);
         self.set(Word::WriteSkip, skip);
         self.set(Word::WriteBytes, piece);
+        self.set(Word::WriteCollector, collector);
         self.set(Word::WriteFrom, start);
         self.set(Word::WritePlace, place);
         let before = out.len();
@@ -193,6 +271,11 @@ impl Ring {
         if written < whole {
             return self.set_skip(self.get(Word::WriteSkip) + written);
         }
+        self.finish();
+    }
+
+    /// The file has the whole piece.
+    fn finish(&mut self) {
         let (start, piece) = (self.get(Word::Start), self.get(Word::WriteBytes));
         let lines = self.contiguous(start, piece).iter().filter(|byte| **byte == b'\n').count();
         self.set(Word::Lines, self.get(Word::Lines) + lines as u64);
@@ -351,7 +434,7 @@ mod tests {
             expected.extend(text.bytes());
             let mut out = Vec::new();
             let piece = ring.piece(Awaited::End);
-            let whole = ring.begin(piece, file.len() as u64, &mut out);
+            let whole = ring.begin(piece, (0, file.len() as u64), &mut out);
             // The file takes all, nothing, or something; the rest comes with the next piece.
             let taken = out.len() * (round as usize % 3) / 2;
             file.extend(&out[..taken]);
@@ -359,7 +442,7 @@ mod tests {
         }
         let mut out = Vec::new();
         let piece = ring.piece(Awaited::Nothing);
-        let whole = ring.begin(piece, file.len() as u64, &mut out);
+        let whole = ring.begin(piece, (0, file.len() as u64), &mut out);
         ring.commit(whole, whole);
         file.extend(out);
         let text = String::from_utf8(expected).unwrap();
@@ -376,7 +459,7 @@ mod tests {
             feed(&mut first, b"one\ntwo\nthree");
             let mut out = Vec::new();
             let piece = first.piece(Awaited::End);
-            first.begin(piece, 1000, &mut out);
+            first.begin(piece, (0, 1000), &mut out);
             assert_eq!(out, b"0: one\n0: two\n");
             // The end comes in the read of more.
             let (read, write) = pipe().unwrap();
@@ -385,14 +468,17 @@ mod tests {
             assert_eq!(first.fill(read), Ok(6));
             first.set(Word::End, end);
             drop(first);
-            for _ in 0..2 {
+            let sizes = Generations::new_memory().unwrap();
+            Generations::begin(&sizes, 900).unwrap();
+            // One collector after the other dies before it writes; others of the node's ranks have written meanwhile.
+            for size in [1000 + written, 5000] {
+                let generations = Generations::begin(&sizes, size).unwrap();
                 let mut next = ring(&memory, "0: ");
-                next.settle(1000 + written);
+                next.settle(&generations);
                 let (mut rest, piece) = (Vec::new(), next.piece(Awaited::End));
-                next.begin(piece, 2000, &mut rest);
+                next.begin(piece, (generations.own, 6000), &mut rest);
                 let all = [&out[..written as usize], &rest].concat();
                 assert_eq!(String::from_utf8(all).unwrap(), "0: one\n0: two\n0: three four\n");
-                next.set(Word::WritePlace, NOWHERE);
             }
         }
     }
@@ -407,7 +493,7 @@ mod tests {
         first.set(Word::ReadFrom, 3);
         drop(first);
         let mut next = ring(&memory, "");
-        next.settle(0);
+        next.settle(&Generations::begin(&Generations::new_memory().unwrap(), 0).unwrap());
         assert_eq!(next.end(), 3);
     }
 

@@ -1,19 +1,22 @@
 //! The file of a collector: takes the lines of all ranks in large pieces, and counts.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::ring::{Awaited, Ring};
+use super::ring::{Awaited, Generations, Ring};
 use crate::sys::process::close_checked;
 
 /// The open file.
 #[derive(Debug)]
 pub(crate) struct Sink {
     file: OwnedFd,
-    /// Its size when this collector began.
-    pub(crate) size_before: u64,
+    /// This collector, and those before it.
+    pub(crate) generations: Generations,
+    /// Nothing is written until then: the rank whose line the last collector left unfinished may come before.
+    pub(crate) held_until: Option<Instant>,
+    sizes: OwnedFd,
     /// Where the next piece goes: every write appends, and no other process of this step writes.
     size: u64,
     /// A piece, kept for its memory.
@@ -28,11 +31,15 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn of(file: OwnedFd) -> Result<Self, Errno> {
+    /// The file, with the memory of [`Generations`].
+    pub(crate) fn of(file: OwnedFd, sizes: OwnedFd) -> Result<Self, Errno> {
         let size = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
+        let generations = Generations::begin(&sizes, size)?;
         Ok(Self {
             file,
-            size_before: size,
+            held_until: generations.may_be_cut(size).then(|| Instant::now() + CUT_PATIENCE),
+            generations,
+            sizes,
             size,
             out: Vec::new(),
             pieces: Vec::new(),
@@ -43,19 +50,22 @@ impl Sink {
         })
     }
 
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// What the next collector needs.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.file.as_fd(), self.sizes.as_fd()]
     }
 
     /// Writes what is whole in each ring. What the file does not take stays there.
     pub(crate) fn write<'r>(&mut self, rings: impl Iterator<Item = (&'r mut Ring, Awaited)>) {
         let mut rings: Vec<_> = rings.collect();
+        rings.sort_by_key(|(ring, _)| !ring.is_cut());
         for number in 0..rings.len() {
             let (ring, awaited) = &mut rings[number];
             let piece = ring.piece(*awaited);
             if piece > 0 {
                 let place = self.size + self.out.len() as u64;
-                self.pieces.push((number, ring.begin(piece, place, &mut self.out)));
+                let note = (self.generations.own, place);
+                self.pieces.push((number, ring.begin(piece, note, &mut self.out)));
             }
             let is_last = number + 1 == rings.len();
             if (is_last || self.out.len() >= LARGE) && !self.put(&mut rings) {
@@ -68,6 +78,9 @@ impl Sink {
     fn put(&mut self, rings: &mut [(&mut Ring, Awaited)]) -> bool {
         let (mut written, outcome) = self.write_out();
         self.out.clear();
+        if outcome.is_ok() {
+            self.generations.note_whole(self.size);
+        }
         for (number, whole) in self.pieces.drain(..) {
             let part = written.min(whole);
             rings[number].0.commit(part, whole);
@@ -109,6 +122,9 @@ impl Sink {
         }
     }
 }
+
+/// The time that a rank's parent may take to notice a collector's death. Then its line is left in two parts.
+const CUT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes after which a piece is written, though other ranks have more. Lustre's stripes have 1 MiB unless set otherwise.
 const LARGE: usize = 1 << 20;

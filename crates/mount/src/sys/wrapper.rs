@@ -60,7 +60,8 @@ impl Signals {
     /// The next signal that has come.
     pub(crate) fn take(&self) -> Option<Arrived> {
         let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
-        let number = |info: &[u8], at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let number =
+            |info: &[u8], at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
         match rustix::io::read(&self.0, &mut info) {
             Ok(bytes) if bytes == info.len() => {
                 // Source: signalfd(2). A signal that a process sent (SI_USER, SI_QUEUE, SI_TKILL, none of them above zero) names it.
