@@ -62,6 +62,19 @@ pub struct Recording {
     pub roots: Vec<PathBuf>,
     /// The part of the run to record.
     pub scope: Scope,
+    /// The use of the trace.
+    pub purpose: TracePurpose,
+}
+
+/// The use of a trace. It decides what is read from the file systems when the command has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TracePurpose {
+    /// Any use.
+    #[default]
+    Any,
+    /// An image alone. The dynamic sections of libraries, which explain searches, are not read: on a network file system that
+    /// would cost operations for each library.
+    Image,
 }
 
 /// The engine that a recording uses.
@@ -176,7 +189,7 @@ fn record_by(
     let writer = Writer::create(&request.directory, header.clone())?;
     let (view, notes) = (engine.view(), engine.notes());
     let recorder = Some(Recorder::new(writer, header.user, view));
-    let mut watched = Watched { recorder, finished: None, header, notes, listener };
+    let mut watched = Watched { recorder, finished: None, header, notes, purpose: request.purpose, listener };
     let began = Instant::now();
     let exit = engine.run(&mut watched).inspect_err(|_| remove(&request.directory))?;
     let took = Nanos(began.elapsed().as_nanos() as u64);
@@ -192,6 +205,7 @@ struct Watched<'a> {
     finished: Option<(Header, Option<TraceError>)>,
     header: Header,
     notes: Vec<String>,
+    purpose: TracePurpose,
     listener: &'a mut dyn Listener,
 }
 
@@ -208,7 +222,7 @@ impl Watched<'_> {
         header.recorder.notes.clone_from(&remains.notes);
         let Remains { writer, lost, notes, problem, striped } = remains;
         let ending = Ending { ended: Some(ended), exit, took: Some(took), lost, notes };
-        self.finished = Some(match writer.finish(ending, &mut Asker { striped }) {
+        self.finished = Some(match writer.finish(ending, &mut Asker { striped, purpose: self.purpose }) {
             Ok(header) => (header, problem),
             Err(error) => (header, Some(problem.unwrap_or(error))),
         });

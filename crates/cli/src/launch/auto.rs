@@ -24,7 +24,9 @@ use quell_cache::{
     SettledReason, Subject,
 };
 use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
-use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_record::{
+    Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits, TracePurpose,
+};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -288,6 +290,7 @@ impl Auto<'_> {
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
+            purpose: TracePurpose::Image,
         };
         let mut finisher = Finisher { auto: self, entry, directory, lock: Some(lock) };
         let exit = match quell_record::record(&recording, &mut finisher) {
