@@ -4,7 +4,6 @@
 //! Each path is looked up once. Striping is read on Lustre alone, where the client knows it; on other file systems the
 //! query would cost a request for each file.
 
-use crate::TracePurpose;
 use object::elf::{
     DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag, FileHeader32, FileHeader64,
     PT_LOAD,
@@ -21,6 +20,17 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The use of a trace. It decides what is read from the file systems when the command has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TracePurpose {
+    /// Any use.
+    #[default]
+    Any,
+    /// An image alone. The dynamic sections of libraries, which explain searches, are not read: on a network file system that
+    /// would cost operations for each library.
+    Image,
+}
 
 /// Answers from this node's file systems.
 #[derive(Debug)]

@@ -27,6 +27,7 @@ mod through;
 pub use command::find;
 pub use engine::{Engine, Observation, Observer};
 pub use error::{Barrier, RecordError};
+pub use finish::TracePurpose;
 pub use ptrace::Scope;
 pub use started::{Leftovers, StartLimits};
 pub use through::roots::default_roots;
@@ -64,17 +65,6 @@ pub struct Recording {
     pub scope: Scope,
     /// The use of the trace.
     pub purpose: TracePurpose,
-}
-
-/// The use of a trace. It decides what is read from the file systems when the command has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TracePurpose {
-    /// Any use.
-    #[default]
-    Any,
-    /// An image alone. The dynamic sections of libraries, which explain searches, are not read: on a network file system that
-    /// would cost operations for each library.
-    Image,
 }
 
 /// The engine that a recording uses.

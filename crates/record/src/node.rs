@@ -1,8 +1,7 @@
 //! Adds this node's mounts, links and libraries to a trace that was made elsewhere or by other means.
 
-use crate::TracePurpose;
 use crate::facts;
-use crate::finish::Asker;
+use crate::finish::{Asker, TracePurpose};
 use quell_trace::Mount;
 use quell_trace::writer::Finish;
 
