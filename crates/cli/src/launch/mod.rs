@@ -9,6 +9,7 @@ mod maker;
 mod nested;
 mod output;
 mod plain;
+mod software;
 mod step;
 
 pub(crate) use auto::cache_path;
