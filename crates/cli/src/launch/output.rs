@@ -102,7 +102,7 @@ fn expanded(pattern: &Path, host: &str, job: Option<&str>) -> Result<(OsString, 
             (Some(b'j'), Some(job)) => path.extend(job.as_bytes()),
             (Some(b'j'), None) => return Err(Failure::message("`%j` in `--output` needs a batch job")),
             (letter, _) => {
-                let letter = letter.map(|letter| quell_base::escape(&[*letter])).unwrap_or_default();
+                let letter = letter.map(|letter| quell_base::escape([*letter])).unwrap_or_default();
                 return Err(Failure::message(format!("`--output` knows no `%{letter}`")));
             }
         }

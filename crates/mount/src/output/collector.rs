@@ -18,9 +18,9 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::Pid;
 
+use super::messages::{FromCollector, Target, ToCollector};
 use super::ring::{Awaited, Ring};
 use super::sink::Sink;
-use super::{FromCollector, Target, ToCollector};
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::message::{receive, receive_until, send};
 use crate::rendezvous::is_this_user;

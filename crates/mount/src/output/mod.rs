@@ -12,6 +12,7 @@
 //! after all that was printed until then is in the file.
 
 mod collector;
+mod messages;
 mod ring;
 mod sink;
 
@@ -25,7 +26,6 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::error::{OsError, RunError};
@@ -35,6 +35,7 @@ use crate::stats::OutputStats;
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 
+use messages::{FromCollector, Target, ToCollector};
 use ring::{Generations, RingCounts};
 
 /// A rank's wish to have its output collected.
@@ -89,24 +90,6 @@ pub enum OutputError {
     /// See [`RunError::Threads`].
     #[error(transparent)]
     Threads(RunError),
-}
-
-/// From a rank's parent.
-#[derive(Debug, Serialize, Deserialize)]
-enum ToCollector {
-    /// Comes first, with the read end of the pipe and the ring's memory.
-    Join { label: Vec<u8> },
-    /// The command has ended: write what it printed.
-    Ended,
-}
-
-/// To a rank's parent.
-#[derive(Debug, Serialize, Deserialize)]
-enum FromCollector {
-    /// With the descriptors of [`Target`].
-    Ready,
-    /// What was printed before [`ToCollector::Ended`] is in the file, or never will be.
-    Done { error: Option<i32>, totals: OutputStats },
 }
 
 /// A rank whose output will be collected.
@@ -192,14 +175,6 @@ fn open(request: &OutputRequest) -> Result<Opened, OutputError> {
     let file = OutputPlace::of(&request.path).and_then(|place| place.append()).map_err(failed)?;
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(Opened { file: file.into(), is_busy: lock == Err(Errno::WOULDBLOCK) })
-}
-
-/// What collectors pass on.
-#[derive(Debug)]
-struct Target {
-    file: OwnedFd,
-    /// See [`Generations`].
-    sizes: OwnedFd,
 }
 
 /// The time for which a file may be busy before that counts as another step's doing, and the pause between two looks. Another rank
