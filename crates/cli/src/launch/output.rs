@@ -22,24 +22,6 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
     let (path, is_of_node) = file(pattern, place.as_ref())?;
     let request = request(flags, std::path::absolute(path)?, place.as_ref());
     let is_first = host::is_first(place.as_ref());
-    let collected = match CollectedOutput::join(&request) {
-        Err(OutputError::Open { path, source }) => {
-            let failure = Failure::new(source).context(format!("cannot write output to `{}`", shown(&path)));
-            return Err(failure
-                .hint("`--output FILE` takes a file that you may create or write to")
-                .status(OURS));
-        }
-        Err(error) => {
-            printer.warn(&format!("{}: this rank writes by itself", Failure::new(error).line()));
-            return output_plain(&request).map_err(|error| Failure::new(error).status(OURS));
-        }
-        Ok(collected) => collected,
-    };
-    if is_first {
-        // Launchers give their ranks terminals that are pipes to the user.
-        let is_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
-        tell(&request, (is_of_node, is_terminal && place.is_none()), collected.is_shared, printer);
-    }
     let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
     let mut at_the_end = |end: OutputEnd| {
         if let (Some(stats), Some(totals)) = (&stats, &end.totals) {
@@ -51,7 +33,35 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
         }
         warn_of_loss(&request.path, &end, printer)
     };
-    collected.begin(&mut at_the_end).map_err(|error| Failure::new(error).status(OURS))
+    let collected = CollectedOutput::join(&request).and_then(|collected| {
+        if is_first {
+            // Launchers give their ranks terminals that are pipes to the user.
+            let is_terminal = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+            tell(&request, (is_of_node, is_terminal && place.is_none()), collected.is_shared, printer);
+        }
+        collected.begin(&mut at_the_end)
+    });
+    collected.or_else(|error| without_collector(error, &request, printer))
+}
+
+/// The program must start though its output cannot be collected; not where the file is wrong, as with `>`.
+fn without_collector(error: OutputError, request: &OutputRequest, printer: Printer) -> Result<(), Failure> {
+    let outcome = match error {
+        OutputError::Open { .. } => Err(error),
+        error => {
+            printer.warn(&format!("{}: this rank writes by itself", Failure::new(error).line()));
+            output_plain(request)
+        }
+    };
+    outcome.map_err(|error| {
+        let failure = match error {
+            OutputError::Open { path, source } => {
+                Failure::new(source).context(format!("cannot write output to `{}`", shown(&path)))
+            }
+            error => Failure::new(error),
+        };
+        failure.hint("`--output FILE` takes a file that you may create or write to").status(OURS)
+    })
 }
 
 fn request(flags: &Run, path: PathBuf, place: Option<&RankPlace>) -> OutputRequest {

@@ -114,7 +114,10 @@ fn a_named_file_stands_for_the_users() {
         let lines = printed.lines().filter(|line| line.starts_with("run ") && line.contains("true"));
         lines.map(str::to_owned).collect()
     };
-    assert_eq!(changed(&["config", "run"], &[]), ["run      trust        true      [DIR]/quell.toml, line 2"]);
+    assert_eq!(
+        changed(&["config", "run"], &[]),
+        ["run      trust        true      [DIR]/quell.toml, line 2"]
+    );
     let named = ["run      require      true        other.toml, line 2"];
     assert_eq!(changed(&["config", "run"], &[("QUELL_CONFIG", "other.toml")]), named);
     assert_eq!(changed(&["config", "--config=other.toml", "run"], &[]), named);

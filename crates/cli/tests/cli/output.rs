@@ -372,6 +372,16 @@ fn privileged_it_works_where_nothing_can_be_mounted() {
     assert_eq!(test.read_text("log"), "x\n");
 }
 
+/// Without room for a process the program starts all the same, and its output is where it belongs.
+#[test]
+fn privileged_a_node_without_room_for_a_collector_runs_the_program() {
+    let Some(test) = Test::of_ordinary_user(&[Need::Root]) else { return };
+    let outcome = test.script("ulimit -p 1; exec $quell run --output log -- echo x");
+    let told = "quell: warning: cannot collect output on this node: EAGAIN (resource temporarily unavailable): this rank writes by itself\n";
+    assert_eq!((outcome.code(), outcome.stderr.to_lowercase()), (0, told.to_lowercase()), "{outcome}");
+    assert_eq!(test.read_text("log"), "x\n");
+}
+
 #[test]
 fn privileged_another_users_file_is_not_written_to() {
     let Some(test) = Test::of_ordinary_user(&[Need::Root]) else { return };
