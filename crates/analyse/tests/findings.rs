@@ -717,8 +717,40 @@ fn a_plan_begins_with_what_costs_nothing_and_counts_nothing_twice() {
     assert_eq!(plan.metadata_operations, 1330);
     assert_eq!(
         steps,
-        [(vec!["search-path-misses"], 400, 930), (vec!["network-start-up", "repeated-stats"], 1300, 30)]
+        [(vec!["search-path-misses"], 400, 930), (vec!["repeated-stats", "network-start-up"], 1300, 30)]
     );
+}
+
+#[test]
+fn a_free_remedy_comes_first_and_the_sum_of_all_causes_last() {
+    let of = |missed: u64| {
+        let made = Made::of(&["app"]).with("LD_LIBRARY_PATH", "/lustre/a:/lustre/b");
+        let made = missing(made, "/lustre/a", missed).repeat(4000, Call::Stat, "/lustre/env/x", FOUND);
+        let summary = searched(&made, SearchKind::Loader, "LD_LIBRARY_PATH", &[("/lustre/a", missed)]);
+        findings(&summary, &limits()).iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(of(500), ["search-path-misses", "repeated-stats", "network-start-up"]);
+    // Less than a tenth is no reason to pass over what does more harm.
+    assert_eq!(of(400), ["repeated-stats", "search-path-misses", "network-start-up"]);
+}
+
+#[test]
+fn recordings_of_several_programs_are_not_folded_into_one_command_line() {
+    let path = "/lustre/tools:/opt/bin";
+    let of = |program: &str| {
+        let made = Made::of(&[program]).with("PATH", path).repeat(600, Call::Stat, "/lustre/x", FOUND);
+        searched(&missing(made, "/lustre/tools", 300), SearchKind::Command, "PATH", &[("/lustre/tools", 300)])
+    };
+    let commands = |summary: &Summary| {
+        let found = findings(summary, &limits());
+        found.iter().map(|finding| finding.remedy.command.clone()).collect::<Vec<_>>()
+    };
+    let mut both = of("one");
+    both.merge(of("two"));
+    let image = "quell pack app.qtrace app.qtrace -o app.qimg && quell run app.qimg -- one && quell run app.qimg -- two";
+    let moved = "PATH=/opt/bin:/lustre/tools";
+    assert_eq!(commands(&of("one"))[0], format!("{moved} one"));
+    assert_eq!(commands(&both), [&format!("export {moved}"), image]);
 }
 
 #[test]
