@@ -52,7 +52,7 @@ mod witness;
 mod wrapper;
 
 pub use background::go_to_background;
-pub use budget::Budget;
+pub use budget::MemoryBudget;
 pub use check::Checked;
 pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};

@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Uid;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::fetcher::read_exact_at;
 use crate::local::is_local;
@@ -42,7 +42,7 @@ pub(crate) struct LoadedImage {
 
 impl LoadedImage {
     /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
+    pub(crate) fn open(path: &Path, trust: Trust, budget: MemoryBudget) -> Result<Self, ImageError> {
         let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);

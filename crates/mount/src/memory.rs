@@ -22,7 +22,7 @@ use quell_image::frames::Frames;
 use rustix::fs::{MemfdFlags, Stat};
 use rustix::io::Errno;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::fetcher::{DAMAGED, Fetcher, Form, Scratch};
 use crate::sys::mapping::Mapping;
@@ -64,7 +64,11 @@ impl Memory {
     }
 
     /// Memory for an image whose file is copied.
-    pub(crate) fn to_be_fetched(file: OwnedFd, length: u64, budget: Budget) -> Result<Self, ImageError> {
+    pub(crate) fn to_be_fetched(
+        file: OwnedFd,
+        length: u64,
+        budget: MemoryBudget,
+    ) -> Result<Self, ImageError> {
         Self::to_be_copied(file, Form::Plain, length, CHUNK, budget)
     }
 
@@ -72,7 +76,7 @@ impl Memory {
     pub(crate) fn to_be_decompressed(
         file: OwnedFd,
         frames: Frames,
-        budget: Budget,
+        budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
         let (length, chunk) = (frames.length(), frames.frame_bytes());
         Self::to_be_copied(file, Form::Frames(frames), length, chunk, budget)
@@ -83,7 +87,7 @@ impl Memory {
         form: Form,
         length: u64,
         chunk: usize,
-        budget: Budget,
+        budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
         let unreadable = |errno| ImageError::Unreadable(OsError(errno));
         budget.verify(length)?;
@@ -286,7 +290,7 @@ mod tests {
     fn fetched(content: &[u8]) -> Memory {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
-        Memory::to_be_fetched(file.into(), content.len() as u64, Budget::Available).unwrap()
+        Memory::to_be_fetched(file.into(), content.len() as u64, MemoryBudget::Available).unwrap()
     }
 
     #[test]

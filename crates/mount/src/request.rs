@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::difference::SourceChange;
 use crate::loaded::Trust;
 use crate::mode::Mode;
@@ -112,7 +112,7 @@ pub struct RunRequest {
     /// The modes in which the command may run from the image.
     pub mode: Mode,
     /// The bound on the node's memory that the image may take.
-    pub memory: Budget,
+    pub memory: MemoryBudget,
     /// The start of this rank, for `seconds_to_exec`.
     pub began: Instant,
 }

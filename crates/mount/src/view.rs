@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quell_image::Image;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::loaded::{Opening, Trust, frames_of, opened};
 use crate::memory::Memory;
@@ -61,7 +61,7 @@ pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError
             if is_of_others && bytes > UNASKED.max(file_bytes.saturating_mul(MOST_TIMES)) {
                 return Err(ImageError::Inflated { file_bytes, bytes });
             }
-            let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;
+            let memory = Memory::to_be_decompressed(file, frames, MemoryBudget::HalfOfAvailable)?;
             memory.copy_all()?;
             Bytes::Decompressed(memory)
         }

@@ -12,7 +12,7 @@ use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    Budget, Checker, ImageError, Learn, LessonsDue, Mode, RunError, RunRequest, StaleSources, Trust,
+    Checker, ImageError, Learn, LessonsDue, MemoryBudget, Mode, RunError, RunRequest, StaleSources, Trust,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -119,7 +119,7 @@ pub(super) fn request(
         learn,
         trust: if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot },
         mode: mode(flags.mode),
-        memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
+        memory: flags.memory.map_or(MemoryBudget::Available, |memory| MemoryBudget::Bytes(memory.0)),
         began,
     }
 }

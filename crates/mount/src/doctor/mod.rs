@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use quell_image::Beyond;
 use rustix::fs::MemfdFlags;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::{LoadedImage, Trust};
 use crate::namespace::{Privilege, open_fuse};
@@ -131,7 +131,7 @@ pub struct ImageFacts {
 /// **Errors** see [`ImageError`].
 pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
-    let loaded = LoadedImage::open(path, trust, Budget::Available)?;
+    let loaded = LoadedImage::open(path, trust, MemoryBudget::Available)?;
     let path =
         |place: quell_image::IndexedDirectory<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();

@@ -13,7 +13,7 @@ use rustix::process::WaitOptions;
 use super::fill::can_read_anything;
 use super::place::place;
 use super::plan::Plan;
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, Step, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
@@ -37,7 +37,7 @@ pub(crate) struct Extraction {
 pub(crate) fn extract(
     layout: &Layout,
     image: &LoadedImage,
-    budget: Budget,
+    budget: MemoryBudget,
     alone: &SingleThreaded,
 ) -> Result<Extraction, Unavailable> {
     let plan =

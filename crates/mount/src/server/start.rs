@@ -31,7 +31,7 @@ use super::holder::hold;
 use super::holding::{Door, Holding};
 use super::made_files::MadeFiles;
 use super::ranks::Watch;
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{Step, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
@@ -53,7 +53,7 @@ pub(crate) struct Start {
     pub(crate) layout: Layout,
     pub(crate) mode: Mode,
     /// The memory that an extraction may take.
-    pub(crate) budget: Budget,
+    pub(crate) budget: MemoryBudget,
     /// True if questions to the originals are written down.
     pub(crate) learning: bool,
     /// The reason for which no rank may come in.

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quell_mount::{Budget, Check, Checker, Mode, OnStale, RunRequest, Trust, run};
+use quell_mount::{Check, Checker, MemoryBudget, Mode, OnStale, RunRequest, Trust, run};
 
 use crate::support::Packing;
 
@@ -61,7 +61,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         learn: None,
         trust: Trust::OwnerOrRoot,
         mode: Mode::Auto,
-        memory: Budget::Available,
+        memory: MemoryBudget::Available,
         began,
     };
     loop {
@@ -75,7 +75,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
             "--memory" => {
                 let bytes = arguments.next().unwrap().into_string().unwrap();
-                request.memory = Budget::Bytes(bytes.parse().unwrap());
+                request.memory = MemoryBudget::Bytes(bytes.parse().unwrap());
             }
             "--mode" => {
                 request.mode = match arguments.next().unwrap().to_str().unwrap() {
