@@ -56,7 +56,7 @@ pub use budget::MemoryBudget;
 pub use check::Checked;
 pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
-pub use loaded::Trust;
+pub use loaded::ImageTrust;
 pub use mode::Mode;
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};

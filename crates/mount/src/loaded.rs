@@ -22,7 +22,7 @@ use crate::staleness::Staleness;
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum ImageTrust {
     /// Images of the present user and of root that no other user can write to or replace.
     OwnerOrRoot,
     /// Images of any owner.
@@ -42,7 +42,7 @@ pub(crate) struct LoadedImage {
 
 impl LoadedImage {
     /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: Trust, budget: MemoryBudget) -> Result<Self, ImageError> {
+    pub(crate) fn open(path: &Path, trust: ImageTrust, budget: MemoryBudget) -> Result<Self, ImageError> {
         let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);
@@ -71,7 +71,7 @@ pub(crate) struct Opening {
 }
 
 /// Opens the file of an image that may be trusted.
-pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
+pub(crate) fn opened(path: &Path, trust: ImageTrust) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let way = WalkedPath::walk(path).map_err(unwalkable)?;
@@ -82,9 +82,9 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
         rustix::fs::openat(&way.directory, &way.name, flags | no_link, Mode::empty()).map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
-    let own = verify_owner(&stat, Trust::OwnerOrRoot).and_then(|()| verify_way(&way));
+    let own = verify_owner(&stat, ImageTrust::OwnerOrRoot).and_then(|()| verify_way(&way));
     let is_of_others = own.is_err();
-    if trust == Trust::OwnerOrRoot {
+    if trust == ImageTrust::OwnerOrRoot {
         own?;
     }
     match stat.st_size {
@@ -102,12 +102,12 @@ fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
 }
 
 /// Refuses an image by which another user could decide what this user runs.
-pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
+pub(crate) fn verify_owner(stat: &Stat, trust: ImageTrust) -> Result<(), ImageError> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(ImageError::NotAFile);
     }
-    if trust == Trust::AnyOwner {
+    if trust == ImageTrust::AnyOwner {
         return Ok(());
     }
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::budget::MemoryBudget;
 use crate::difference::SourceChange;
-use crate::loaded::Trust;
+use crate::loaded::ImageTrust;
 use crate::mode::Mode;
 
 /// The comparison of the image with its sources before this rank's command starts.
@@ -108,7 +108,7 @@ pub struct RunRequest {
     /// Writes down questions that reach the originals, to pack a better image from them.
     pub learn: Option<Learn>,
     /// The owners whose images are accepted.
-    pub trust: Trust,
+    pub trust: ImageTrust,
     /// The modes in which the command may run from the image.
     pub mode: Mode,
     /// The bound on the node's memory that the image may take.

@@ -7,7 +7,7 @@ use quell_image::Image;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::loaded::{Opening, Trust, frames_of, opened};
+use crate::loaded::{ImageTrust, Opening, frames_of, opened};
 use crate::memory::Memory;
 use crate::sys::bus::end_with_words;
 use crate::sys::mapping::Mapping;
@@ -45,13 +45,13 @@ impl AsRef<[u8]> for View {
 /// for a compressed image that takes more than half of the memory that is left, [`ImageError::Inflated`] for a small file of
 /// others that takes very much.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
-    view_trusted(path, Trust::AnyOwner)
+    view_trusted(path, ImageTrust::AnyOwner)
 }
 
 /// The same for an image that something is to be made of.
 ///
 /// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
-pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
+pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let Opening { file, stat, is_of_others } = opened(path, trust)?;
     let file_bytes = stat.st_size.cast_unsigned();

@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use crate::{host, images, output};
 use quell_base::shown;
 use quell_mount::stamp::{self, Stamp};
-use quell_mount::{Checked, OsError, SourceChange, Trust};
+use quell_mount::{Checked, ImageTrust, OsError, SourceChange};
 use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
 use rustix::io::Errno;
 use std::path::Path;
@@ -17,7 +17,7 @@ const LISTED: usize = 1000;
 
 pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
     let (path, name) = (flags.image.as_path(), shown(&flags.image));
-    let trust = if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
+    let trust = if flags.trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot };
     let refused = |error| {
         let hint = images::hint(&error);
         Failure::new(error).context(format!("image `{name}`")).hint(hint)

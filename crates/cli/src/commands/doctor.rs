@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use crate::{host, images, traces};
 use quell_base::shown;
 use quell_image::Beyond;
-use quell_mount::Trust;
+use quell_mount::ImageTrust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
 use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope};
 use quell_report::terminal;
@@ -94,7 +94,7 @@ fn probe(finding: &Finding) -> DoctorProbe {
 
 /// Opens the image as a run would.
 fn image(path: &Path, trust: bool) -> DoctorProbe {
-    let trust = if trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
+    let trust = if trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot };
     let shown = shown(path);
     let mut probe =
         DoctorProbe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };

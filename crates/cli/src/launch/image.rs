@@ -12,7 +12,8 @@ use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    Checker, ImageError, Learn, LessonsDue, MemoryBudget, Mode, RunError, RunRequest, StaleSources, Trust,
+    Checker, ImageError, ImageTrust, Learn, LessonsDue, MemoryBudget, Mode, RunError, RunRequest,
+    StaleSources,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -117,7 +118,7 @@ pub(super) fn request(
         listings_kept_for: if flags.auto.auto { LISTINGS_KEPT_FOR } else { Duration::ZERO },
         stats: flags.stats.clone(),
         learn,
-        trust: if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot },
+        trust: if flags.trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot },
         mode: mode(flags.mode),
         memory: flags.memory.map_or(MemoryBudget::Available, |memory| MemoryBudget::Bytes(memory.0)),
         began,

@@ -21,7 +21,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, RunError, Step, Unavailable};
-use crate::loaded::{LoadedImage, Trust};
+use crate::loaded::{ImageTrust, LoadedImage};
 use crate::namespace::{Privilege, open_fuse};
 use crate::sys::process::SingleThreaded;
 pub use cause::Cause;
@@ -129,7 +129,7 @@ pub struct ImageFacts {
 /// Opens an image as a run would.
 ///
 /// **Errors** see [`ImageError`].
-pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
+pub fn image(path: &Path, trust: ImageTrust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
     let loaded = LoadedImage::open(path, trust, MemoryBudget::Available)?;
     let path =

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quell_mount::{Check, Checker, MemoryBudget, Mode, OnStale, RunRequest, Trust, run};
+use quell_mount::{Check, Checker, ImageTrust, MemoryBudget, Mode, OnStale, RunRequest, run};
 
 use crate::support::Packing;
 
@@ -59,7 +59,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         listings_kept_for: Duration::ZERO,
         stats: None,
         learn: None,
-        trust: Trust::OwnerOrRoot,
+        trust: ImageTrust::OwnerOrRoot,
         mode: Mode::Auto,
         memory: MemoryBudget::Available,
         began,
@@ -84,7 +84,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
                     _ => Mode::Auto,
                 }
             }
-            "--trust" => request.trust = Trust::AnyOwner,
+            "--trust" => request.trust = ImageTrust::AnyOwner,
             _ => {
                 request.image = argument.into();
                 break;

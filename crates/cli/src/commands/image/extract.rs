@@ -11,7 +11,7 @@ use quell_base::shown;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
 use quell_image::export::{MissingContent, select};
-use quell_mount::Trust;
+use quell_mount::ImageTrust;
 use quell_pack::looks_like_secret;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
@@ -53,7 +53,7 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
 /// Trust is asked of the file that is opened, not of its name.
 fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
     let path = &flags.image;
-    let (image, owners) = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
+    let (image, owners) = match quell_mount::view_trusted(path, ImageTrust::OwnerOrRoot) {
         Err(error) if error.is_distrust() => {
             let owners = if flags.trust { Owners::Originals } else { Owners::Caller };
             (quell_mount::view(path), owners)
