@@ -4,12 +4,12 @@ use crate::failure::Failure;
 use quell_base::shell::quoted_name;
 use quell_base::shown;
 use quell_image::{Image, OpenError};
-use quell_mount::{ImageError, OsError, SourceChange, View};
+use quell_mount::{ImageError, ImageView, OsError, SourceChange};
 use rustix::io::Errno;
 use std::path::Path;
 
 /// An image, mapped.
-pub(crate) type Opened = Image<View>;
+pub(crate) type Opened = Image<ImageView>;
 
 /// Opens an image of any owner: its content is only read.
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {

@@ -61,7 +61,7 @@ pub use mode::Mode;
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;
-pub use view::{View, view, view_trusted};
+pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 
 use quell_fuse as fuse;

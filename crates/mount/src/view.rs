@@ -22,7 +22,7 @@ const UNASKED: u64 = 64 << 20;
 /// The bytes of an image. Where a plain image's file is cut short meanwhile, the process ends with an error: quell replaces
 /// images and never writes to one, but a file's owner may.
 #[derive(Debug)]
-pub struct View(Bytes);
+pub struct ImageView(Bytes);
 
 #[derive(Debug)]
 enum Bytes {
@@ -30,7 +30,7 @@ enum Bytes {
     Decompressed(Memory),
 }
 
-impl AsRef<[u8]> for View {
+impl AsRef<[u8]> for ImageView {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
             Bytes::Mapped(mapping) => mapping.as_ref(),
@@ -44,14 +44,14 @@ impl AsRef<[u8]> for View {
 /// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
 /// for a compressed image that takes more than half of the memory that is left, [`ImageError::Inflated`] for a small file of
 /// others that takes very much.
-pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
+pub fn view(path: &Path) -> Result<Image<ImageView>, ImageError> {
     view_trusted(path, ImageTrust::AnyOwner)
 }
 
 /// The same for an image that something is to be made of.
 ///
 /// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
-pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<View>, ImageError> {
+pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<ImageView>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let Opening { file, stat, is_of_others } = opened(path, trust)?;
     let file_bytes = stat.st_size.cast_unsigned();
@@ -71,5 +71,5 @@ pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<View>, Image
             Bytes::Mapped(Mapping::of(file.as_fd(), length).map_err(unreadable)?)
         }
     };
-    Ok(Image::open(View(bytes))?)
+    Ok(Image::open(ImageView(bytes))?)
 }
