@@ -57,7 +57,7 @@ pub use check::Checked;
 pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::ImageTrust;
-pub use mode::Mode;
+pub use mode::ImageMode;
 pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;

@@ -23,7 +23,7 @@ use rustix::net::{
 use rustix::process::Pid;
 
 use crate::listener::{Owner, owner_of};
-use crate::mode::Mode;
+use crate::mode::ImageMode;
 use crate::staleness::Staleness;
 
 /// The name of a meeting place: `quell-`, 16 hexadecimal digits for the image, `-`, 16 for everything else.
@@ -38,7 +38,7 @@ pub(crate) struct Common<'a> {
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
     /// The modes in which ranks may run: a rank that insists on a mode does not meet others.
-    pub(crate) mode: Mode,
+    pub(crate) mode: ImageMode,
 }
 
 impl MeetingPlace {
@@ -63,9 +63,9 @@ impl MeetingPlace {
             namespace("pid")?,
         ]);
         match common.mode {
-            Mode::Auto => {}
-            Mode::Mount => _ = rest.update(b"\0mount\0"),
-            Mode::Extract => _ = rest.update(b"\0extract\0"),
+            ImageMode::Auto => {}
+            ImageMode::Mount => _ = rest.update(b"\0mount\0"),
+            ImageMode::Extract => _ = rest.update(b"\0extract\0"),
         }
         rest.update(common.job.as_bytes());
         Ok(Self(format!("quell-{}-{}", &image.finalize().to_hex()[..16], &rest.finalize().to_hex()[..16])))
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_place_depends_on_the_job() {
         let image = rustix::fs::stat("/proc/self/exe").unwrap();
-        let of = |job| MeetingPlace::of(&Common { image: &image, job, mode: Mode::Auto }).unwrap();
+        let of = |job| MeetingPlace::of(&Common { image: &image, job, mode: ImageMode::Auto }).unwrap();
         assert_eq!(of("17.0"), of("17.0"));
         assert_ne!(of("17.0"), of("17.1"));
         assert_eq!(of("17.0").image_part(), of("17.1").image_part());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::budget::MemoryBudget;
 use crate::difference::SourceChange;
 use crate::loaded::ImageTrust;
-use crate::mode::Mode;
+use crate::mode::ImageMode;
 
 /// The comparison of the image with its sources before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub struct RunRequest {
     /// The owners whose images are accepted.
     pub trust: ImageTrust,
     /// The modes in which the command may run from the image.
-    pub mode: Mode,
+    pub mode: ImageMode,
     /// The bound on the node's memory that the image may take.
     pub memory: MemoryBudget,
     /// The start of this rank, for `seconds_to_exec`.

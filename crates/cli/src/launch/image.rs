@@ -12,7 +12,7 @@ use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    Checker, ImageError, ImageTrust, Learn, LessonsDue, MemoryBudget, Mode, RunError, RunRequest,
+    Checker, ImageError, ImageMode, ImageTrust, Learn, LessonsDue, MemoryBudget, RunError, RunRequest,
     StaleSources,
 };
 use std::ffi::{OsStr, OsString};
@@ -152,11 +152,11 @@ fn run_off(flags: &Run) -> Result<u8, Failure> {
     Err(plain_with_stats(&flags.command, flags.stats.as_deref(), Instant::now()))
 }
 
-fn mode(mode: RunMode) -> Mode {
+fn mode(mode: RunMode) -> ImageMode {
     match mode {
-        RunMode::Mount => Mode::Mount,
-        RunMode::Extract => Mode::Extract,
-        RunMode::Auto | RunMode::Off => Mode::Auto,
+        RunMode::Mount => ImageMode::Mount,
+        RunMode::Extract => ImageMode::Extract,
+        RunMode::Auto | RunMode::Off => ImageMode::Auto,
     }
 }
 

@@ -38,7 +38,7 @@ use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
 use crate::memory::Shared;
 use crate::message::FromServer;
-use crate::mode::Mode;
+use crate::mode::ImageMode;
 use crate::namespace::Layout;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only, reset_signals};
 
@@ -51,7 +51,7 @@ pub(crate) struct Start {
     pub(crate) image: LoadedImage,
     /// The directories that the namespace shows.
     pub(crate) layout: Layout,
-    pub(crate) mode: Mode,
+    pub(crate) mode: ImageMode,
     /// The memory that an extraction may take.
     pub(crate) budget: MemoryBudget,
     /// True if questions to the originals are written down.
@@ -104,8 +104,8 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     let ready = FromServer::Ready { own_root };
     let prepared = match mode {
-        Mode::Auto | Mode::Mount => prepare(&image.image, &layout, alone),
-        Mode::Extract => Err(None),
+        ImageMode::Auto | ImageMode::Mount => prepare(&image.image, &layout, alone),
+        ImageMode::Extract => Err(None),
     };
     match prepared {
         Ok((handover, ended, device, builder)) => {
@@ -129,7 +129,9 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
             hold(holding, None, alone, answer);
         }
         // Without FUSE, or without being asked for it, the content can be extracted.
-        Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {
+        Err(refused)
+            if mode == ImageMode::Extract || (mode == ImageMode::Auto && is_fuse(refused.as_ref())) =>
+        {
             match extract(&layout, &image, budget, alone) {
                 Ok(extraction) => keep(extraction, listener, ready, starter, image),
                 Err(unavailable) => turn_away(&listener, &after(refused, unavailable)),

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quell_mount::{Check, Checker, ImageTrust, MemoryBudget, Mode, OnStale, RunRequest, run};
+use quell_mount::{Check, Checker, ImageMode, ImageTrust, MemoryBudget, OnStale, RunRequest, run};
 
 use crate::support::Packing;
 
@@ -60,7 +60,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         stats: None,
         learn: None,
         trust: ImageTrust::OwnerOrRoot,
-        mode: Mode::Auto,
+        mode: ImageMode::Auto,
         memory: MemoryBudget::Available,
         began,
     };
@@ -79,9 +79,9 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
             }
             "--mode" => {
                 request.mode = match arguments.next().unwrap().to_str().unwrap() {
-                    "mount" => Mode::Mount,
-                    "extract" => Mode::Extract,
-                    _ => Mode::Auto,
+                    "mount" => ImageMode::Mount,
+                    "extract" => ImageMode::Extract,
+                    _ => ImageMode::Auto,
                 }
             }
             "--trust" => request.trust = ImageTrust::AnyOwner,
