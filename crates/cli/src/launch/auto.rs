@@ -15,7 +15,7 @@ use super::maker;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use crate::failure::{Failure, OURS};
-use crate::flags::{Run, RunMode};
+use crate::flags::{ModeFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images, traces};
 use quell_base::{RankPlace, shown};
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 /// Becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn by_itself(flags: &Run, printer: &Printer) -> Result<u8, Failure> {
-    if flags.disable || is_off() || flags.mode == RunMode::Off || is_recorded() {
+    if flags.disable || is_off() || flags.mode == ModeFlag::Off || is_recorded() {
         return Err(plain(&flags.command));
     }
     let place = host::rank_place();

@@ -5,7 +5,7 @@ use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use super::step;
 use crate::failure::{Failure, OURS};
-use crate::flags::{Check, OnStale, Run, RunMode};
+use crate::flags::{CheckFlag, ModeFlag, OnStaleFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images};
 use quell_base::shell::quoted_name;
@@ -30,7 +30,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
             Failure::message("`quell run` cannot start inside a recording: its server would be recorded too");
         return Err(failure.hint("quell run IMG -- quell record -o T -- CMD").status(OURS));
     }
-    if flags.mode == RunMode::Off {
+    if flags.mode == ModeFlag::Off {
         return run_off(flags);
     }
     let place = host::rank_place();
@@ -152,11 +152,11 @@ fn run_off(flags: &Run) -> Result<u8, Failure> {
     Err(plain_with_stats(&flags.command, flags.stats.as_deref(), Instant::now()))
 }
 
-fn mode(mode: RunMode) -> ImageMode {
+fn mode(mode: ModeFlag) -> ImageMode {
     match mode {
-        RunMode::Mount => ImageMode::Mount,
-        RunMode::Extract => ImageMode::Extract,
-        RunMode::Auto | RunMode::Off => ImageMode::Auto,
+        ModeFlag::Mount => ImageMode::Mount,
+        ModeFlag::Extract => ImageMode::Extract,
+        ModeFlag::Auto | ModeFlag::Off => ImageMode::Auto,
     }
 }
 
@@ -183,30 +183,31 @@ fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
 fn on_stale(flags: &Run) -> quell_mount::OnStale {
     match flags.on_stale {
         _ if flags.require => quell_mount::OnStale::Refuse,
-        OnStale::Live | OnStale::Refresh => quell_mount::OnStale::Serve,
-        OnStale::Plain => quell_mount::OnStale::Plain,
-        OnStale::Fail => quell_mount::OnStale::Refuse,
+        OnStaleFlag::Live | OnStaleFlag::Refresh => quell_mount::OnStale::Serve,
+        OnStaleFlag::Plain => quell_mount::OnStale::Plain,
+        OnStaleFlag::Fail => quell_mount::OnStale::Refuse,
     }
 }
 
 /// The command line that refreshes the image, if that is wanted.
 fn refresh(flags: &Run) -> Vec<OsString> {
-    let Some(image) = flags.image.canonicalize().ok().filter(|_| flags.on_stale == OnStale::Refresh) else {
+    let Some(image) = flags.image.canonicalize().ok().filter(|_| flags.on_stale == OnStaleFlag::Refresh)
+    else {
         return Vec::new();
     };
     ["quell", "-q", "pack", "--refresh"].map(OsString::from).into_iter().chain([image.into()]).collect()
 }
 
 fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
-    let shared = flags.check == Check::First && !is_one_node(place);
+    let shared = flags.check == CheckFlag::First && !is_one_node(place);
     let by = match flags.check {
-        Check::None => return quell_mount::Check::Nothing,
-        Check::All if place.is_some() => Checker::FirstOfNode,
-        Check::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(place) {
+        CheckFlag::None => return quell_mount::Check::Nothing,
+        CheckFlag::All if place.is_some() => Checker::FirstOfNode,
+        CheckFlag::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(place) {
             true => Checker::ThisRank,
             false => return quell_mount::Check::Nothing,
         },
-        Check::First | Check::All => checker(place),
+        CheckFlag::First | CheckFlag::All => checker(place),
     };
     let now = host::now() as u64;
     quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now, shared }
