@@ -17,7 +17,7 @@ use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
-use crate::request::{Check, Checker, OnStale, RunRequest, StaleSources, bytes};
+use crate::request::{CheckingRank, OriginalsCheck, RunRequest, StalePolicy, StaleSources, bytes};
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -33,14 +33,14 @@ impl Comparing<'_> {
     /// Opens the image and finds out where it still holds. Returns the reason for which it cannot be used too.
     pub(crate) fn before_the_start(&mut self) -> Result<(LoadedImage, Option<Unavailable>), RunError> {
         let mut image = self.open()?;
-        if self.request.on_stale == OnStale::Refuse {
+        if self.request.on_stale == StalePolicy::Refuse {
             return Ok((image, None));
         }
         let checked = self.outcome(&image)?;
         let refusal = self.refusal(&image, &checked.staleness);
         if refusal.is_none() {
             self.tell(&checked, Some(&image));
-            let looks_up_listed = self.request.check != Check::Nothing;
+            let looks_up_listed = self.request.check != OriginalsCheck::Skip;
             image.staleness = Staleness { looks_up_listed, ..checked.staleness }.into();
         }
         Ok((image, refusal))
@@ -48,10 +48,10 @@ impl Comparing<'_> {
 
     /// The outcome of this rank's comparison, or of that of another node.
     fn outcome(&mut self, image: &LoadedImage) -> Result<Checked, RunError> {
-        let Check::Sources { by, now, shared, .. } = self.request.check else {
+        let OriginalsCheck::Compare { by, now, shared, .. } = self.request.check else {
             return Ok(Checked::default());
         };
-        let waits = by == Checker::AnotherNode && shared && !self.is_vouched(image, now);
+        let waits = by == CheckingRank::AnotherNode && shared && !self.is_vouched(image, now);
         let publication = self.publication(image);
         let awaited = match waits && publication.is_possible() {
             true => publication.wait(now),
@@ -63,14 +63,14 @@ impl Comparing<'_> {
             Awaited::Untold => self.compare(image, None)?,
         };
         // The rank that compares for the job says so.
-        let changes = if by == Checker::AnotherNode { Vec::new() } else { checked.changes };
+        let changes = if by == CheckingRank::AnotherNode { Vec::new() } else { checked.changes };
         Ok(Checked { changes, ..checked })
     }
 
     /// The reason for which an image cannot be used in part.
     fn refusal(&self, image: &LoadedImage, staleness: &Staleness) -> Option<Unavailable> {
         let index = image.image.index();
-        let unwanted = self.request.on_stale == OnStale::Plain && staleness.changes > 0;
+        let unwanted = self.request.on_stale == StalePolicy::Plain && staleness.changes > 0;
         // A complete image asks no originals.
         let has_no_originals = index.beyond() == Beyond::Nothing && staleness.changes > 0;
         let is_root_altered = index.roots().any(|root| staleness.is_altered(root.nid));
@@ -83,11 +83,11 @@ impl Comparing<'_> {
     ///
     /// **Errors** [`RunError::Stale`] if changes are to be refused.
     pub(crate) fn beside_others(&mut self, image: Option<LoadedImage>) -> Result<(), RunError> {
-        let refuses = self.request.on_stale == OnStale::Refuse;
-        let Check::Sources { by, .. } = self.request.check else { return Ok(()) };
+        let refuses = self.request.on_stale == StalePolicy::Refuse;
+        let OriginalsCheck::Compare { by, .. } = self.request.check else { return Ok(()) };
         let image = match image {
             Some(image) if refuses => image,
-            None if by == Checker::ThisRank => self.open()?,
+            None if by == CheckingRank::ThisRank => self.open()?,
             // It was done before the server started.
             _ => return Ok(()),
         };
@@ -102,14 +102,15 @@ impl Comparing<'_> {
     /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it, which
     /// `claim` may have promised already.
     fn compare(&mut self, image: &LoadedImage, claim: Option<Claim>) -> Result<Checked, RunError> {
-        let Check::Sources { by, parallelism, now, shared } = self.request.check else {
+        let OriginalsCheck::Compare { by, parallelism, now, shared } = self.request.check else {
             return Ok(Checked::default());
         };
         if self.is_vouched(image, now) {
             return Ok(Checked::default());
         }
         let publication = self.publication(image);
-        let others_wait = shared && by != Checker::AnotherNode && self.request.on_stale != OnStale::Refuse;
+        let others_wait =
+            shared && by != CheckingRank::AnotherNode && self.request.on_stale != StalePolicy::Refuse;
         let claim = match others_wait && publication.is_possible() {
             true => publication.claim(true).ok(),
             false => claim,

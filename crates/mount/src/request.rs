@@ -10,13 +10,13 @@ use crate::difference::SourceChange;
 use crate::loaded::ImageTrust;
 use crate::mode::ImageMode;
 
-/// The comparison of the image with its sources before this rank's command starts.
+/// The comparison of the image with its originals before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// It may have to, unless a [`stamp`](crate::stamp) says that it was done just now.
-    Sources {
+pub enum OriginalsCheck {
+    /// This rank compares if `by` names it, unless a [`stamp`](crate::stamp) vouches for the image.
+    Compare {
         /// The rank of the node that compares.
-        by: Checker,
+        by: CheckingRank,
         /// Most operations in flight. **Range** 0 counts as 1; see
         /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
         parallelism: usize,
@@ -25,28 +25,28 @@ pub enum Check {
         /// True if the first ranks of other nodes wait for the outcome.
         shared: bool,
     },
-    /// Another rank does, or none.
-    Nothing,
+    /// This rank does not compare.
+    Skip,
 }
 
-/// The rank of a node that compares.
+/// The rank that compares for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checker {
+pub enum CheckingRank {
     /// This one.
     ThisRank,
     /// The rank that starts the node's server: the other ranks see the same files.
     FirstOfNode,
     /// This process, which no launcher started: it shares a namespace only with processes that found the same.
     Alone,
-    /// A rank of another node: the one that starts this node's server waits for the outcome, for a while.
+    /// A rank of another node: the rank that starts this node's server waits for the outcome, for a while.
     AnotherNode,
 }
 
-/// The effect of sources that have changed.
+/// The effect of originals that have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnStale {
-    /// The originals answer for them, the image for all others. The ranks of a node wait for the outcome of the check. An image
-    /// that cannot be used in part is not used.
+pub enum StalePolicy {
+    /// The originals answer for themselves, the image for all others. The ranks of a node wait for the outcome of the check. An
+    /// image that cannot be used in part is not used.
     Serve,
     /// The image is not used: [`Step::Stale`](crate::Step::Stale).
     Plain,
@@ -95,9 +95,9 @@ pub struct RunRequest {
     /// Job and step: ranks with the same share a namespace and end together.
     pub job: String,
     /// The check for changed sources. One rank of a job should make it.
-    pub check: Check,
+    pub check: OriginalsCheck,
     /// The effect of its outcome.
-    pub on_stale: OnStale,
+    pub on_stale: StalePolicy,
     /// Arguments with which this program refreshes the image, the program's name first; empty if it is not to.
     pub refresh: Vec<OsString>,
     /// Age that the image must have to be refreshed where no more changed than listings.

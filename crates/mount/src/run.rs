@@ -22,7 +22,9 @@ use crate::loaded::verify_owner;
 use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
 use crate::rendezvous::{Common, MeetingPlace};
-use crate::request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources, bytes, umask};
+use crate::request::{
+    CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StalePolicy, StaleSources, bytes, umask,
+};
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::wrapper::stay_behind;
 
@@ -46,7 +48,9 @@ pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleSources<'_>)) -> Resu
     }
     let mut comparing = Comparing { request, tell, errands: Errands::default() };
     let (image, place) = match request.check {
-        Check::Sources { by: Checker::Alone, .. } if request.on_stale != OnStale::Refuse => {
+        OriginalsCheck::Compare { by: CheckingRank::Alone, .. }
+            if request.on_stale != StalePolicy::Refuse =>
+        {
             let (image, refusal) = comparing.before_the_start()?;
             refusal.map_or(Ok(()), Err)?;
             let place = place.of_those_who_found(&image.staleness);

@@ -12,8 +12,8 @@ use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    Checker, ImageError, ImageMode, ImageTrust, Learn, LessonsDue, MemoryBudget, RunError, RunRequest,
-    StaleSources,
+    CheckingRank, ImageError, ImageMode, ImageTrust, Learn, LessonsDue, MemoryBudget, OriginalsCheck,
+    RunError, RunRequest, StalePolicy, StaleSources,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -180,12 +180,12 @@ fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
     Some(Learn { file: writes.then_some(file), due: LessonsDue::WithCommand })
 }
 
-fn on_stale(flags: &Run) -> quell_mount::OnStale {
+fn on_stale(flags: &Run) -> StalePolicy {
     match flags.on_stale {
-        _ if flags.require => quell_mount::OnStale::Refuse,
-        OnStaleFlag::Live | OnStaleFlag::Refresh => quell_mount::OnStale::Serve,
-        OnStaleFlag::Plain => quell_mount::OnStale::Plain,
-        OnStaleFlag::Fail => quell_mount::OnStale::Refuse,
+        _ if flags.require => StalePolicy::Refuse,
+        OnStaleFlag::Live | OnStaleFlag::Refresh => StalePolicy::Serve,
+        OnStaleFlag::Plain => StalePolicy::Plain,
+        OnStaleFlag::Fail => StalePolicy::Refuse,
     }
 }
 
@@ -198,32 +198,32 @@ fn refresh(flags: &Run) -> Vec<OsString> {
     ["quell", "-q", "pack", "--refresh"].map(OsString::from).into_iter().chain([image.into()]).collect()
 }
 
-fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
+fn check(flags: &Run, place: Option<&RankPlace>) -> OriginalsCheck {
     let shared = flags.check == CheckFlag::First && !is_one_node(place);
     let by = match flags.check {
-        CheckFlag::None => return quell_mount::Check::Nothing,
-        CheckFlag::All if place.is_some() => Checker::FirstOfNode,
-        CheckFlag::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(place) {
-            true => Checker::ThisRank,
-            false => return quell_mount::Check::Nothing,
+        CheckFlag::None => return OriginalsCheck::Skip,
+        CheckFlag::All if place.is_some() => CheckingRank::FirstOfNode,
+        CheckFlag::First if on_stale(flags) == StalePolicy::Refuse => match host::is_first(place) {
+            true => CheckingRank::ThisRank,
+            false => return OriginalsCheck::Skip,
         },
         CheckFlag::First | CheckFlag::All => checker(place),
     };
     let now = host::now() as u64;
-    quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now, shared }
+    OriginalsCheck::Compare { by, parallelism: DEFAULT_PARALLELISM, now, shared }
 }
 
 /// The rank that compares for the job: the first of the first node. Where a launcher does not number the nodes it is rank 0,
 /// and the first rank of its node waits for it like those of other nodes.
-fn checker(place: Option<&RankPlace>) -> Checker {
+fn checker(place: Option<&RankPlace>) -> CheckingRank {
     match place {
         Some(place) if !is_one_node(Some(place)) => match place.node {
-            Some(NodeId(0)) => Checker::FirstOfNode,
-            None if place.rank == RankId(0) => Checker::ThisRank,
-            _ => Checker::AnotherNode,
+            Some(NodeId(0)) => CheckingRank::FirstOfNode,
+            None if place.rank == RankId(0) => CheckingRank::ThisRank,
+            _ => CheckingRank::AnotherNode,
         },
-        Some(_) => Checker::FirstOfNode,
-        None => Checker::Alone,
+        Some(_) => CheckingRank::FirstOfNode,
+        None => CheckingRank::Alone,
     }
 }
 

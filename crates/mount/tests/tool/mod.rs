@@ -9,7 +9,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quell_mount::{Check, Checker, ImageMode, ImageTrust, MemoryBudget, OnStale, RunRequest, run};
+use quell_mount::{
+    CheckingRank, ImageMode, ImageTrust, MemoryBudget, OriginalsCheck, RunRequest, StalePolicy, run,
+};
 
 use crate::support::Packing;
 
@@ -53,8 +55,8 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         image: PathBuf::new(),
         command: Vec::new(),
         job: String::new(),
-        check: Check::Nothing,
-        on_stale: OnStale::Refuse,
+        check: OriginalsCheck::Skip,
+        on_stale: StalePolicy::Refuse,
         refresh: Vec::new(),
         listings_kept_for: Duration::ZERO,
         stats: None,
@@ -69,8 +71,12 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         match argument.to_str().unwrap() {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
             "--check" => {
-                request.check =
-                    Check::Sources { by: Checker::ThisRank, parallelism: 32, now: 0, shared: false }
+                request.check = OriginalsCheck::Compare {
+                    by: CheckingRank::ThisRank,
+                    parallelism: 32,
+                    now: 0,
+                    shared: false,
+                }
             }
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
             "--memory" => {
