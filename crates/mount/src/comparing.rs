@@ -17,7 +17,7 @@ use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
-use crate::request::{CheckingRank, OriginalsCheck, RunRequest, StalePolicy, StaleSources, bytes};
+use crate::request::{CheckingRank, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes};
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -25,7 +25,7 @@ use crate::sys::process::SingleThreaded;
 /// A rank that may have to compare.
 pub(crate) struct Comparing<'r> {
     pub(crate) request: &'r RunRequest,
-    pub(crate) tell: &'r mut dyn FnMut(StaleSources<'_>),
+    pub(crate) tell: &'r mut dyn FnMut(StaleOriginals<'_>),
     pub(crate) errands: Errands,
 }
 
@@ -142,7 +142,7 @@ impl Comparing<'_> {
             };
             self.errands.refresh = image.and_then(|image| self.refresh_errand(image, kept));
             let is_refreshed = self.errands.refresh.is_some();
-            (self.tell)(StaleSources { changes: &checked.changes, is_refreshed });
+            (self.tell)(StaleOriginals { changes: &checked.changes, is_refreshed });
         }
     }
 

@@ -58,7 +58,7 @@ pub use difference::{SourceChange, SourceDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
-pub use request::{CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StalePolicy, StaleSources};
+pub use request::{CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;
 pub use view::{ImageView, view, view_trusted};

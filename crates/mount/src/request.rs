@@ -56,7 +56,7 @@ pub enum StalePolicy {
 
 /// Sources that have changed, and are served from the originals.
 #[derive(Debug, Clone, Copy)]
-pub struct StaleSources<'a> {
+pub struct StaleOriginals<'a> {
     /// Shape: sorted by path, not empty.
     pub changes: &'a [SourceChange],
     /// True if the image is refreshed when the last process of the namespace is gone.

@@ -23,7 +23,7 @@ use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
 use crate::rendezvous::{Common, MeetingPlace};
 use crate::request::{
-    CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StalePolicy, StaleSources, bytes, umask,
+    CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes, umask,
 };
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::wrapper::stay_behind;
@@ -36,7 +36,7 @@ use crate::wrapper::stay_behind;
 /// `tell` is told by the rank that compares what is served from the originals.
 ///
 /// **Errors** see [`RunError`]; [`RunError::allows_plain_run`] says whether [`run_plain`] makes sense.
-pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleSources<'_>)) -> Result<Infallible, RunError> {
+pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleOriginals<'_>)) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;

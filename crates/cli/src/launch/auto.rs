@@ -23,7 +23,7 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     SettledReason, Subject,
 };
-use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
+use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleOriginals};
 use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -136,7 +136,7 @@ impl Auto<'_> {
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
-        let mut tell = |stale: StaleSources<'_>| self.tell(&stale);
+        let mut tell = |stale: StaleOriginals<'_>| self.tell(&stale);
         match quell_mount::run(&request, &mut tell) {
             Ok(never) => match never {},
             Err(error) => self.after_failure(error, found),
@@ -144,7 +144,7 @@ impl Auto<'_> {
     }
 
     /// Changed originals are no news to a user who asked for nothing: one line, and their names with `--explain`.
-    fn tell(&self, stale: &StaleSources<'_>) {
+    fn tell(&self, stale: &StaleOriginals<'_>) {
         if !is_on_first_node(self.place.as_ref()) {
             return;
         }

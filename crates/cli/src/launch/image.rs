@@ -13,7 +13,7 @@ use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
     CheckingRank, ImageError, ImageMode, ImageTrust, Learn, LessonsDue, MemoryBudget, OriginalsCheck,
-    RunError, RunRequest, StalePolicy, StaleSources,
+    RunError, RunRequest, StaleOriginals, StalePolicy,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +42,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     let (learn, refresh) = (learn(flags, place.as_ref()), refresh(flags));
     let request = request(flags, flags.image.clone(), (learn, refresh), place.as_ref(), began);
     let speaks = is_on_first_node(place.as_ref());
-    let mut tell = |stale: StaleSources<'_>| {
+    let mut tell = |stale: StaleOriginals<'_>| {
         if speaks {
             warn_of_stale_sources(&flags.image, &stale, printer);
         }
@@ -242,7 +242,7 @@ pub(super) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
 }
 
 /// Says what the originals answer for, in one line.
-fn warn_of_stale_sources(image: &Path, stale: &StaleSources<'_>, printer: &Printer) {
+fn warn_of_stale_sources(image: &Path, stale: &StaleOriginals<'_>, printer: &Printer) {
     let count = stale.changes.len();
     let (entries, verb) = if count == 1 { ("entry", "is") } else { ("entries", "are") };
     let mut paths: Vec<String> = stale.changes.iter().take(NAMED).map(|change| shown(&change.path)).collect();
