@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use quell_base::shell::quoted_name;
 use quell_base::shown;
 use quell_image::{Image, OpenError};
-use quell_mount::{ImageError, ImageView, OsError, SourceChange};
+use quell_mount::{ImageError, ImageView, OriginalChange, OsError};
 use rustix::io::Errno;
 use std::path::Path;
 
@@ -95,7 +95,7 @@ pub(crate) fn mending(image: &Path) -> String {
 }
 
 /// The first changes of the originals, a line each.
-pub(crate) fn first_changes(changes: &[SourceChange]) -> Vec<String> {
+pub(crate) fn first_changes(changes: &[OriginalChange]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
     let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
     let more = changes.len().saturating_sub(NAMED_CHANGES);

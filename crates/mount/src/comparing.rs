@@ -12,7 +12,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::check::{Checked, check};
-use crate::difference::SourceChange;
+use crate::difference::OriginalChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
@@ -136,7 +136,7 @@ impl Comparing<'_> {
     /// Says what changed, and has the image refreshed in the end, if this rank started the server.
     fn tell(&mut self, checked: &Checked, image: Option<&LoadedImage>) {
         if !checked.changes.is_empty() {
-            let kept = match checked.changes.iter().all(SourceChange::is_of_a_listing) {
+            let kept = match checked.changes.iter().all(OriginalChange::is_of_a_listing) {
                 true => self.request.listings_kept_for,
                 false => Duration::ZERO,
             };

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::difference::SourceChange;
+use crate::difference::OriginalChange;
 use crate::extract::BINDS_MAX;
 
 /// An error number that prints as its name and its meaning.
@@ -300,7 +300,7 @@ pub enum RunError {
         /// The image.
         image: PathBuf,
         /// Every change, sorted by path.
-        changes: Vec<SourceChange>,
+        changes: Vec<OriginalChange>,
     },
     /// The command does not exist.
     #[error("`{}`: command not found", .command.display())]

@@ -54,7 +54,7 @@ mod wrapper;
 pub use background::go_to_background;
 pub use budget::MemoryBudget;
 pub use check::Checked;
-pub use difference::{SourceChange, SourceDifference};
+pub use difference::{OriginalChange, OriginalDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;

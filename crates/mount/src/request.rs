@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::budget::MemoryBudget;
-use crate::difference::SourceChange;
+use crate::difference::OriginalChange;
 use crate::loaded::ImageTrust;
 use crate::mode::ImageMode;
 
@@ -58,7 +58,7 @@ pub enum StalePolicy {
 #[derive(Debug, Clone, Copy)]
 pub struct StaleOriginals<'a> {
     /// Shape: sorted by path, not empty.
-    pub changes: &'a [SourceChange],
+    pub changes: &'a [OriginalChange],
     /// True if the image is refreshed when the last process of the namespace is gone.
     pub is_refreshed: bool,
 }

@@ -23,7 +23,7 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     SettledReason, Subject,
 };
-use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleOriginals};
+use quell_mount::{ImageError, Learn, LessonsDue, OriginalChange, RunError, StaleOriginals};
 use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -149,7 +149,7 @@ impl Auto<'_> {
             return;
         }
         // Names that came or went beside the program, as its own output does, are no news at all.
-        if stale.changes.iter().all(SourceChange::is_of_a_listing) {
+        if stale.changes.iter().all(OriginalChange::is_of_a_listing) {
             return images::first_changes(stale.changes).iter().for_each(|change| self.explain(change));
         }
         let (count, come) = match stale.changes.len() {
