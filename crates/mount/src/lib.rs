@@ -58,7 +58,9 @@ pub use difference::{OriginalChange, OriginalDifference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
-pub use request::{CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy};
+pub use request::{
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
+};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::RunStats;
 pub use view::{ImageView, view, view_trusted};

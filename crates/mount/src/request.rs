@@ -65,7 +65,7 @@ pub struct StaleOriginals<'a> {
 
 /// Asks for lessons of a run. All ranks must ask, or the questions of a node's first rank are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learn {
+pub struct LessonsRequest {
     /// The file for questions of this node that reached the originals, written like the statistics; `None` if another rank
     /// writes it.
     pub file: Option<PathBuf>,
@@ -106,7 +106,7 @@ pub struct RunRequest {
     /// the namespace's last process is gone.
     pub stats: Option<PathBuf>,
     /// Writes down questions that reach the originals, to pack a better image from them.
-    pub learn: Option<Learn>,
+    pub learn: Option<LessonsRequest>,
     /// The owners whose images are accepted.
     pub trust: ImageTrust,
     /// The modes in which the command may run from the image.

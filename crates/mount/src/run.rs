@@ -23,7 +23,8 @@ use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
 use crate::rendezvous::{Common, MeetingPlace};
 use crate::request::{
-    CheckingRank, Learn, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes, umask,
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+    umask,
 };
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::wrapper::stay_behind;
@@ -96,7 +97,7 @@ fn start_command(
     let started = FromRank::Started { seconds_to_exec: request.began.elapsed().as_secs_f64(), errands };
     // A server that is gone cannot count this; the mount will say so soon enough.
     let _uncounted = send(connection, &started, &[]);
-    let waits = |learn: &Learn| learn.file.is_some() && learn.due == LessonsDue::WithCommand;
+    let waits = |learn: &LessonsRequest| learn.file.is_some() && learn.due == LessonsDue::WithCommand;
     let learns = request.learn.as_ref().is_some_and(waits);
     if request.stats.is_some() || learns {
         // Without room for another process the file appears when the namespace is gone.

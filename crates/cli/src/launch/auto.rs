@@ -23,7 +23,7 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     SettledReason, Subject,
 };
-use quell_mount::{ImageError, Learn, LessonsDue, OriginalChange, RunError, StaleOriginals};
+use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
 use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -131,8 +131,8 @@ impl Auto<'_> {
         let own = found.own.as_ref();
         let lessons = own.filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
         let learns = own.is_some_and(|(_, name)| still_learns(name));
-        let learn =
-            learns.then_some(Learn { file: lessons, due: LessonsDue::AtTheEnd { least: LESSONS_WORTH } });
+        let learn = learns
+            .then_some(LessonsRequest { file: lessons, due: LessonsDue::AtTheEnd { least: LESSONS_WORTH } });
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);

@@ -12,8 +12,8 @@ use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    CheckingRank, ImageError, ImageMode, ImageTrust, Learn, LessonsDue, MemoryBudget, OriginalsCheck,
-    RunError, RunRequest, StaleOriginals, StalePolicy,
+    CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
+    OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -104,7 +104,7 @@ fn is_program(word: &Path) -> bool {
 pub(super) fn request(
     flags: &Run,
     image: PathBuf,
-    (learn, refresh): (Option<Learn>, Vec<OsString>),
+    (learn, refresh): (Option<LessonsRequest>, Vec<OsString>),
     place: Option<&RankPlace>,
     began: Instant,
 ) -> RunRequest {
@@ -165,7 +165,7 @@ fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
 }
 
 /// The file that this rank's node writes learned paths to, if any.
-fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
+fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<LessonsRequest> {
     let file = flags.learn.as_ref()?;
     let rank = place.map(|place| place.rank);
     let file = match rank {
@@ -177,7 +177,7 @@ fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
         }
     };
     let writes = rank.is_none_or(|rank| flags.learn_ranks.contains(&rank.0));
-    Some(Learn { file: writes.then_some(file), due: LessonsDue::WithCommand })
+    Some(LessonsRequest { file: writes.then_some(file), due: LessonsDue::WithCommand })
 }
 
 fn on_stale(flags: &Run) -> StalePolicy {
