@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::check::{Checked, check};
 use crate::difference::OriginalChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
-use crate::error::{ImageError, RunError, Step, Unavailable};
+use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
 use crate::request::{CheckingRank, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes};
@@ -76,7 +76,7 @@ impl Comparing<'_> {
         let is_root_altered = index.roots().any(|root| staleness.is_altered(root.nid));
         let changes = staleness.changes.max(1);
         (unwanted || has_no_originals || is_root_altered)
-            .then(|| Unavailable::new(Step::Stale { changes }, Errno::STALE))
+            .then(|| Unavailable::new(SetupStep::Stale { changes }, Errno::STALE))
     }
 
     /// Compares while others may already run, if this rank is to. `image` is there if this rank started the server.

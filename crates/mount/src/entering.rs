@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use crate::check::is_beside_its_sources;
 use crate::comparing::Comparing;
-use crate::error::{RunError, Step, Unavailable};
+use crate::error::{RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::memory::Shared;
 use crate::message::{FromRank, FromServer, receive_until, send};
@@ -52,15 +52,16 @@ impl Entering<'_, '_> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
             rounds += 1;
-            let connection = match place.meet(until).map_err(|errno| Unavailable::new(Step::Meet, errno))? {
-                Meeting::Joined(connection) => connection,
-                Meeting::Elected(listener) => {
-                    let image = self.start_server(listener, place)?;
-                    membership = Membership::Created;
-                    unchecked = unchecked.map(|_| Some(image));
-                    continue;
-                }
-            };
+            let connection =
+                match place.meet(until).map_err(|errno| Unavailable::new(SetupStep::Meet, errno))? {
+                    Meeting::Joined(connection) => connection,
+                    Meeting::Elected(listener) => {
+                        let image = self.start_server(listener, place)?;
+                        membership = Membership::Created;
+                        unchecked = unchecked.map(|_| Some(image));
+                        continue;
+                    }
+                };
             let join = FromRank::Join {
                 created: membership == Membership::Created,
                 stats: stats.clone().map(bytes),
@@ -76,7 +77,7 @@ impl Entering<'_, '_> {
             match receive_until::<FromServer>(&connection, until) {
                 Ok(Some((FromServer::Ready { own_root }, descriptors))) => {
                     let namespaces = Namespaces::from_descriptors(descriptors);
-                    let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
+                    let namespaces = namespaces.ok_or(Unavailable::new(SetupStep::Join, Errno::BADMSG))?;
                     return Ok(Admitted { connection, namespaces, own_root: own_root.map(path_of) });
                 }
                 Ok(Some((FromServer::Failed(failure), _))) => match failures.hear(membership, &connection) {
@@ -87,11 +88,11 @@ impl Entering<'_, '_> {
                         std::thread::sleep(PAUSE);
                     }
                 },
-                Err(Errno::TIMEDOUT) => return Err(Unavailable::new(Step::Join, Errno::TIMEDOUT).into()),
+                Err(Errno::TIMEDOUT) => return Err(Unavailable::new(SetupStep::Join, Errno::TIMEDOUT).into()),
                 Ok(Some((FromServer::Written, _)) | None) | Err(_) => {}
             }
         }
-        Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
+        Err(Unavailable::new(SetupStep::Meet, Errno::CONNRESET).into())
     }
 
     /// Opens the image and starts the server for it. Returns the image, which this process may still want to check.
@@ -105,7 +106,7 @@ impl Entering<'_, '_> {
         let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
         let (mode, budget, learning) = (request.mode, request.memory, request.learn.is_some());
         start(Start { listener, image, layout, mode, budget, learning, refusal }, &alone)
-            .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
+            .map_err(|errno| Unavailable::new(SetupStep::StartServer, errno).into())
     }
 }
 

@@ -31,7 +31,7 @@ impl From<Errno> for OsError {
 
 /// One step on the way to the mount, in the order in which they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
+pub enum SetupStep {
     /// Meeting the other ranks of the node at the meeting place.
     Meet,
     /// Starting the server process.
@@ -82,7 +82,7 @@ pub enum Step {
     Join,
 }
 
-impl Step {
+impl SetupStep {
     /// The attempt, as part of a sentence.
     fn attempt(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The step that was attempted.
-    pub step: Step,
+    pub step: SetupStep,
     /// The error of the kernel.
     pub errno: Errno,
     /// The path it was attempted on, where there is one.
@@ -148,23 +148,23 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
         match self.step {
-            Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
-            Step::ExtractChanged { names } => {
+            SetupStep::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
+            SetupStep::ExtractChanged { names } => {
                 write!(
                     formatter,
                     "files that it holds in part have changed: {names} names would come from the originals, at most {BINDS_MAX} may"
                 )
             }
-            Step::ExtractUnread { files } => {
+            SetupStep::ExtractUnread { files } => {
                 write!(
                     formatter,
                     "it has no content of {files} of its files, and permissions would not keep this user from opening them"
                 )
             }
-            Step::ExtractMemory { needed, allowed } => {
+            SetupStep::ExtractMemory { needed, allowed } => {
                 write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
             }
-            Step::Stale { changes } => {
+            SetupStep::Stale { changes } => {
                 write!(formatter, "{changes} of its sources changed since it was packed")
             }
             _ => OsError(self.errno).fmt(formatter),
@@ -175,7 +175,7 @@ impl fmt::Display for Unavailable {
 
 impl Unavailable {
     /// `step` failed with `errno`.
-    pub(crate) fn new(step: Step, errno: Errno) -> Self {
+    pub(crate) fn new(step: SetupStep, errno: Errno) -> Self {
         Self { step, errno, path: None, then: None }
     }
 
@@ -187,13 +187,13 @@ impl Unavailable {
     /// The way to pack an image that avoids this failure, for a hint.
     pub fn packing(&self) -> Option<&'static str> {
         let own = match self.step {
-            Step::ExtractNothing => {
+            SetupStep::ExtractNothing => {
                 Some("`quell pack --add DIR` makes an image that holds all that lies below DIR")
             }
-            Step::ExtractUnread { .. } => {
+            SetupStep::ExtractUnread { .. } => {
                 Some("`quell pack --complete --add DIR` makes an image that holds all that lies below DIR")
             }
-            Step::ExtractChanged { .. } | Step::Stale { .. } => {
+            SetupStep::ExtractChanged { .. } | SetupStep::Stale { .. } => {
                 Some("`quell pack --refresh IMG` makes the image anew")
             }
             _ => None,

@@ -55,7 +55,7 @@ pub use background::go_to_background;
 pub use budget::MemoryBudget;
 pub use check::Checked;
 pub use difference::{OriginalChange, OriginalDifference};
-pub use error::{ImageError, OsError, RunError, Step, Unavailable};
+pub use error::{ImageError, OsError, RunError, SetupStep, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
 pub use request::{

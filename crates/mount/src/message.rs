@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::errands::Errands;
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 
 /// From a rank to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub(crate) enum FromBuilder {
 /// [`Unavailable`], as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    step: Step,
+    step: SetupStep,
     errno: i32,
     path: Option<Vec<u8>>,
     then: Option<Box<Failure>>,
@@ -191,7 +191,7 @@ mod tests {
     fn a_message_arrives_with_its_descriptors_and_the_end_is_seen() {
         let (near, far) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let message = FromBuilder::Failed(Unavailable::new(Step::Mount, Errno::PERM).into());
+        let message = FromBuilder::Failed(Unavailable::new(SetupStep::Mount, Errno::PERM).into());
         send(&near, &message, &[near.as_fd()]).unwrap();
         let (arrived, descriptors) = receive::<FromBuilder>(&far).unwrap().unwrap();
         assert_eq!(arrived, message);

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::error::{RunError, Step, Unavailable};
+use crate::error::{RunError, SetupStep, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::MeetingPlace;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only};
@@ -27,7 +27,7 @@ use crate::sys::wrapper::{self, Arrived, Before, hold_back};
 /// Makes a child, which goes on from here and becomes the command. In the parent this never returns: it ends as the child
 /// does, after the server that listens at `place` has written what this rank asked for.
 ///
-/// **Errors** [`Step::StartServer`] where there is no room for another process.
+/// **Errors** [`SetupStep::StartServer`] where there is no room for another process.
 pub(crate) fn stay_behind(place: &MeetingPlace) -> Result<(), RunError> {
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
     let (parent, before) = (rustix::process::getpid(), hold_back());
@@ -36,7 +36,7 @@ pub(crate) fn stay_behind(place: &MeetingPlace) -> Result<(), RunError> {
         Ok(Forked::Child) => become_command(parent, &before),
         Err(errno) => {
             before.restore();
-            return Err(Unavailable::new(Step::StartServer, errno).into());
+            return Err(Unavailable::new(SetupStep::StartServer, errno).into());
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 
 /// A setting that bars something, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,14 +83,18 @@ fn erofs(release: &str) -> Erofs {
 /// The setting that bars `refused` on `node`; `None` if no usual cause fits.
 pub(super) fn of(refused: &Unavailable, node: &Node) -> Option<Cause> {
     match (refused.step, refused.errno) {
-        (Step::OpenFuse, errno) => Some(fuse_device(errno, node)),
-        (Step::Mount, Errno::NODEV) => Some(fuse_module("the kernel has no FUSE file system")),
-        (Step::MakeNamespace, Errno::NOSPC | Errno::USERS) => Some(limit(node)),
-        (Step::MakeNamespace, Errno::INVAL | Errno::NOSYS) if !node.filtered => {
+        (SetupStep::OpenFuse, errno) => Some(fuse_device(errno, node)),
+        (SetupStep::Mount, Errno::NODEV) => Some(fuse_module("the kernel has no FUSE file system")),
+        (SetupStep::MakeNamespace, Errno::NOSPC | Errno::USERS) => Some(limit(node)),
+        (SetupStep::MakeNamespace, Errno::INVAL | Errno::NOSYS) if !node.filtered => {
             Some(cause("the kernel has no user namespaces", "a kernel with CONFIG_USER_NS"))
         }
         (
-            Step::MakeNamespace | Step::MapIdentity | Step::IsolateMounts | Step::Mount | Step::Join,
+            SetupStep::MakeNamespace
+            | SetupStep::MapIdentity
+            | SetupStep::IsolateMounts
+            | SetupStep::Mount
+            | SetupStep::Join,
             Errno::PERM | Errno::ACCESS | Errno::NOSYS,
         ) => Some(policy(node)),
         _ => None,
@@ -184,36 +188,41 @@ mod tests {
         };
         for (step, errno, node, expected) in [
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::NOSPC,
                 with(|n| n.max_user_namespaces = Some(0)),
                 "max_user_namespaces` is 0",
             ),
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::NOSPC,
                 with(|n| n.max_mnt_namespaces = Some(0)),
                 "max_mnt_namespaces` is 0",
             ),
-            (Step::MakeNamespace, Errno::NOSPC, plain.clone(), "(100) is used up"),
+            (SetupStep::MakeNamespace, Errno::NOSPC, plain.clone(), "(100) is used up"),
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::PERM,
                 with(|n| n.userns_clone = Some(0)),
                 "unprivileged_userns_clone` is 0",
             ),
-            (Step::MapIdentity, Errno::ACCESS, with(|n| n.apparmor_restricts = Some(1)), "apparmor_restrict"),
-            (Step::Mount, Errno::PERM, with(|n| n.filtered = true), "seccomp"),
-            (Step::MakeNamespace, Errno::INVAL, plain.clone(), "no user namespaces"),
-            (Step::OpenFuse, Errno::ACCESS, plain.clone(), "mode 0600, owner 0"),
-            (Step::OpenFuse, Errno::NOENT, with(|n| n.fuse = None), "is missing"),
-            (Step::OpenFuse, Errno::PERM, plain.clone(), "cgroup"),
-            (Step::OpenFuse, Errno::NODEV, plain.clone(), "not loaded"),
+            (
+                SetupStep::MapIdentity,
+                Errno::ACCESS,
+                with(|n| n.apparmor_restricts = Some(1)),
+                "apparmor_restrict",
+            ),
+            (SetupStep::Mount, Errno::PERM, with(|n| n.filtered = true), "seccomp"),
+            (SetupStep::MakeNamespace, Errno::INVAL, plain.clone(), "no user namespaces"),
+            (SetupStep::OpenFuse, Errno::ACCESS, plain.clone(), "mode 0600, owner 0"),
+            (SetupStep::OpenFuse, Errno::NOENT, with(|n| n.fuse = None), "is missing"),
+            (SetupStep::OpenFuse, Errno::PERM, plain.clone(), "cgroup"),
+            (SetupStep::OpenFuse, Errno::NODEV, plain.clone(), "not loaded"),
         ] {
             let found = of(&Unavailable::new(step, errno), &node).unwrap();
             assert!(found.setting.contains(expected), "{step:?} {errno:?}: {found:?}");
             assert!(!found.ask.is_empty());
         }
-        assert_eq!(of(&Unavailable::new(Step::OpenRoot, Errno::PERM), &plain), None);
+        assert_eq!(of(&Unavailable::new(SetupStep::OpenRoot, Errno::PERM), &plain), None);
     }
 }

@@ -20,7 +20,7 @@ use quell_image::Beyond;
 use rustix::fs::MemfdFlags;
 
 use crate::budget::MemoryBudget;
-use crate::error::{ImageError, RunError, Step, Unavailable};
+use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::{ImageTrust, LoadedImage};
 use crate::namespace::{Privilege, open_fuse};
 use crate::sys::process::SingleThreaded;
@@ -165,7 +165,7 @@ impl Judge<'_> {
                     last.detail = Some("refused; root does without, other users do not".to_owned());
                 }
             }
-            (Ok(()), Some(refused)) if refused.step == Step::MapIdentity => {
+            (Ok(()), Some(refused)) if refused.step == SetupStep::MapIdentity => {
                 self.refused(Subject::UserNamespace, refused);
             }
             (Ok(()), _) => self.add(Subject::UserNamespace, Answer::Yes, None),
@@ -176,8 +176,8 @@ impl Judge<'_> {
     fn on_the_way(&mut self, refused: Option<&Unavailable>) {
         const WAY: [Subject; 3] = [Subject::MountNamespace, Subject::FuseDevice, Subject::FuseMount];
         let stop = refused.map(|refused| match refused.step {
-            Step::Mount => Subject::FuseMount,
-            Step::OpenFuse => Subject::FuseDevice,
+            SetupStep::Mount => Subject::FuseMount,
+            SetupStep::OpenFuse => Subject::FuseDevice,
             _ => Subject::MountNamespace,
         });
         let user_barred = self.findings.iter().any(|finding| finding.answer == Answer::No);
@@ -216,7 +216,7 @@ impl Judge<'_> {
                 self.add(Subject::Extraction, Answer::Yes, Some(limits.to_owned()));
             }
             // The namespace was refused, which is told already.
-            Err(refused) if refused.step != Step::Extract => {
+            Err(refused) if refused.step != SetupStep::Extract => {
                 self.add(Subject::Extraction, Answer::Unknown, None)
             }
             Err(refused) => self.refused(Subject::Extraction, refused),

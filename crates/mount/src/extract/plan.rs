@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::BINDS_MAX;
-use crate::error::Step;
+use crate::error::SetupStep;
 use crate::staleness::Staleness;
 
 /// The pieces to put in place, and the memory that they take.
@@ -101,8 +101,8 @@ impl Plan {
     }
 
     /// The step that fails if files without content in the image could be read nevertheless.
-    pub(crate) fn unreadable(&self) -> Step {
-        Step::ExtractUnread { files: self.unread }
+    pub(crate) fn unreadable(&self) -> SetupStep {
+        SetupStep::ExtractUnread { files: self.unread }
     }
 
     /// The progress so far.

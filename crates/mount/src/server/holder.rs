@@ -35,7 +35,7 @@ use super::ranks::{Heard, Rank, Watch, is_full};
 use super::roll::Roll;
 use super::slots::Death;
 use crate::counters::{Counters, Loss};
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::message::send;
 use crate::rendezvous::is_this_user;
 use crate::sys::process::{
@@ -362,7 +362,7 @@ impl Holder {
     /// No server can be had any more: the connection ends with us.
     fn give_up(&self, errno: Errno) {
         if let Door::Building { listener, .. } = &self.holding.door {
-            turn_away(listener, &Unavailable::new(Step::StartServer, errno));
+            turn_away(listener, &Unavailable::new(SetupStep::StartServer, errno));
         }
         self.finish();
     }

@@ -32,7 +32,7 @@ use super::holding::{Door, Holding};
 use super::made_files::MadeFiles;
 use super::ranks::Watch;
 use crate::budget::MemoryBudget;
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
@@ -138,14 +138,14 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
             }
         }
         Err(refused) => {
-            turn_away(&listener, &refused.unwrap_or(Unavailable::new(Step::StartServer, Errno::INVAL)));
+            turn_away(&listener, &refused.unwrap_or(Unavailable::new(SetupStep::StartServer, Errno::INVAL)));
         }
     }
 }
 
 /// Tells whether FUSE was refused, rather than the namespace.
 fn is_fuse(refused: Option<&Unavailable>) -> bool {
-    refused.is_some_and(|refused| matches!(refused.step, Step::OpenFuse | Step::Mount))
+    refused.is_some_and(|refused| matches!(refused.step, SetupStep::OpenFuse | SetupStep::Mount))
 }
 
 /// The reasons for which neither mode works.
@@ -162,7 +162,7 @@ fn prepare(
     layout: &Layout,
     alone: &SingleThreaded,
 ) -> Result<(HandoverMemory, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
-    let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
+    let failed = |errno| Some(Unavailable::new(SetupStep::StartServer, errno));
     let last = image.nodes().last().unwrap_or(image.root());
     let handover = HandoverMemory::new(last).map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
