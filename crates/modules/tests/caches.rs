@@ -4,11 +4,11 @@
 mod support;
 
 use quell_modules::ModulesError;
-use quell_modules::caches::modules::{self, Built, Rebuild};
-use quell_modules::caches::{Barrier, Staleness, closed_above, lmod};
+use quell_modules::caches::modules::{self, BuiltModulesCache, Rebuild};
+use quell_modules::caches::{CacheBarrier, Staleness, closed_above, lmod};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
-use quell_modules::verify::{Side, Tools};
+use quell_modules::verify::{JudgedSide, ToolsJudge};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -42,7 +42,7 @@ impl Site {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn build(&self, rebuild: Rebuild) -> Built {
+    fn build(&self, rebuild: Rebuild) -> BuiltModulesCache {
         modules::build(&self.tool, &self.modulepath, None, rebuild, self.directory.path()).unwrap()
     }
 
@@ -170,7 +170,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
 
     // The tool's own cache shows what the lists deny; it leaves out only what lies behind the closed directory.
     let plain = site.uncached();
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], ..Side::default() };
+    let side = |path: &Path| JudgedSide { modulepaths: vec![path.to_owned()], ..JudgedSide::default() };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -178,8 +178,13 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
         User::new("a member of 1235", NOBODY, 1235, Vec::new()),
     ];
     let jobs = std::thread::available_parallelism().unwrap();
-    let judge =
-        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
+    let judge = ToolsJudge {
+        tools: vec![site.tool.clone()],
+        users,
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs,
+    };
     let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
     assert_eq!(compared.differences, []);
     let leak = site
@@ -229,7 +234,7 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let error =
         modules::build(&site.tool, &site.modulepath, None, Rebuild::All, site.directory.path()).unwrap_err();
-    assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Modulepath, .. }), "{error}");
+    assert!(matches!(error, ModulesError::Barred { barrier: CacheBarrier::Modulepath, .. }), "{error}");
     assert!(error.to_string().contains("not every user can enter it"), "{error}");
     let Some(old) = tool(ToolKind::Modules, "5.2.0") else { return };
     let error =
@@ -254,7 +259,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let cache = directory.path().join("cache");
         let built = lmod::build(&lmod, &modulepaths, &cache).unwrap();
         assert_eq!((built.rebuilt, &built.modulepaths), (true, &vec![open.clone()]));
-        assert_eq!(built.left_out, [(closed.clone(), Barrier::Closed(closed.join("c/1.0")))]);
+        assert_eq!(built.left_out, [(closed.clone(), CacheBarrier::Closed(closed.join("c/1.0")))]);
         assert!(!lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         assert_eq!(lmod::check(&cache).unwrap(), []);
         let modes: Vec<u32> = cache
@@ -267,11 +272,16 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
         let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
         let (old, new) = (
-            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None, over: Vec::new() },
-            Side { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
+            JudgedSide {
+                modulepaths: modulepaths.clone(),
+                variables: Vec::new(),
+                root: None,
+                over: Vec::new(),
+            },
+            JudgedSide { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
         );
         let jobs = std::thread::available_parallelism().unwrap();
-        let judge = Tools {
+        let judge = ToolsJudge {
             tools: vec![lmod.clone()],
             users: vec![User::ourselves()],
             members: Vec::new(),
@@ -313,7 +323,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     build(&site, &open).unwrap();
     let restricted = restrict(&mut site);
     assert_eq!(closed_above(&site.modulepath), Some(restricted.clone()));
-    let above = Barrier::Above(restricted.clone());
+    let above = CacheBarrier::Above(restricted.clone());
     // Links in the names of modulepath and cache make no difference.
     let link = site.directory.path().join("link");
     symlink(&restricted, &link).unwrap();
@@ -348,7 +358,7 @@ fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() 
     let restricted = restrict(&mut site);
     symlink("1.0", site.path("appa/default")).unwrap();
     symlink(&site.modulepath, restricted.with_file_name("applications")).unwrap();
-    let above = Barrier::Above(restricted.clone());
+    let above = CacheBarrier::Above(restricted.clone());
     let error = lmod::build(&lmod, std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
     assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
     let error = lmod::pending(std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
@@ -383,9 +393,9 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
             fs::write(empty.join(file), "#%Module\n").unwrap();
         }
         let checked = modules::check(&empty, None).unwrap();
-        assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Empty)), "{name}");
+        assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(CacheBarrier::Empty)), "{name}");
         let error = modules::build(&site.tool, &empty, None, Rebuild::All, root).unwrap_err();
-        assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Empty, .. }), "{error}");
+        assert!(matches!(error, ModulesError::Barred { barrier: CacheBarrier::Empty, .. }), "{error}");
     }
     // The smallest trees of which the tool records anything.
     for file in ["f", "a/.modulerc", "a/.hidden", ".modulerc"] {
@@ -403,7 +413,7 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
     assert_eq!(modules::check(&dangling, None).unwrap().barrier.is_none(), is_built);
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let checked = modules::check(&site.modulepath, None).unwrap();
-    assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Modulepath)));
+    assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(CacheBarrier::Modulepath)));
 }
 
 #[test]
@@ -431,21 +441,26 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     let prepared = prepare();
     let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
     assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
-    let old = Side {
+    let old = JudgedSide {
         modulepaths: vec![site.modulepath.clone()],
         variables: Vec::new(),
         root: None,
         over: Vec::new(),
     };
-    let new = Side {
+    let new = JudgedSide {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),
         ..old.clone()
     };
     let jobs = std::thread::available_parallelism().unwrap();
     let users = vec![User::ourselves()];
-    let judge =
-        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
+    let judge = ToolsJudge {
+        tools: vec![site.tool.clone()],
+        users,
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs,
+    };
     assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
     let cache = mirror.modulepath().join(modules::NAME);
     let wrong = fs::read_to_string(&cache).unwrap().replace("appa/1.0", "appa/7.0");
@@ -588,19 +603,19 @@ fn privileged_a_refresh_compares_what_changed() {
     let changed = BTreeSet::from([b"appa".to_vec()]);
     assert_eq!(prepared.changed(), Some(&changed));
     let mirror = prepared.mirror(&aside).unwrap().unwrap();
-    let old = Side {
+    let old = JudgedSide {
         modulepaths: vec![modulepath.clone()],
         variables: vec![("MODULES_IGNORE_CACHE".into(), "1".into())],
-        ..Side::default()
+        ..JudgedSide::default()
     };
-    let new = Side {
+    let new = JudgedSide {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),
-        ..Side::default()
+        ..JudgedSide::default()
     };
     let jobs = std::num::NonZero::new(2).unwrap();
     let (users, members, variables) = (vec![User::ourselves()], Vec::new(), Vec::new());
-    let judge = Tools { tools: vec![tool.clone()], users, members, variables, jobs };
+    let judge = ToolsJudge { tools: vec![tool.clone()], users, members, variables, jobs };
     let all = judge.compare(&old, &new, &|_| {}).unwrap();
     let some = judge.compare_about(&old, &new, prepared.changed(), &|_| {}).unwrap();
     assert_eq!((all.differences, some.differences), (Vec::new(), Vec::new()));

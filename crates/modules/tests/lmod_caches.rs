@@ -6,8 +6,8 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, read_lmod_cache};
-use quell_modules::caches::{Barrier, Staleness, lmod};
-use quell_modules::scan::{self, Tree};
+use quell_modules::caches::{CacheBarrier, Staleness, lmod};
+use quell_modules::scan::{self, ModuleTree};
 use quell_modules::tools::{self, Answer, Environment, Tool, ToolKind, User};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -49,7 +49,7 @@ impl Site {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn build(&self) -> lmod::Built {
+    fn build(&self) -> lmod::BuiltLmodCache {
         lmod::build(&self.lmod, &[self.modulepath()], &self.cache()).unwrap()
     }
 
@@ -283,7 +283,7 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     let (loads, said) = load(&site.cached(&settings, "yes"));
     assert!(!loads && said.contains("unknown"), "{said}");
     // The audit reports it.
-    let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+    let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
     let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
     let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
     let findings = audit::audit(&[tree], &[cache], &options).findings;
@@ -293,7 +293,7 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     fs::create_dir_all(open.join("c")).unwrap();
     fs::write(open.join("c/1.0"), "#%Module\n").unwrap();
     let built = lmod::build(&site.lmod, &[site.modulepath(), open], &site.cache()).unwrap();
-    assert_eq!(built.left_out, [(site.modulepath(), Barrier::Closed(site.path("b/1.0")))]);
+    assert_eq!(built.left_out, [(site.modulepath(), CacheBarrier::Closed(site.path("b/1.0")))]);
     let (loads, said) = load(&site.cached(&site.cache().join(lmod::SETTINGS), "yes"));
     assert!(loads, "{said}");
 }
@@ -312,7 +312,7 @@ fn privileged_a_cache_of_lmod_that_shows_what_a_list_denies_is_a_leak() {
         assert!(command.arg(site.modulepath()).output().unwrap().status.success());
     };
     let leaks = || {
-        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
         let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
         let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let mut findings = audit::audit(&[tree], &[cache], &options).findings;
@@ -366,7 +366,7 @@ fn privileged_a_lua_modulefile_that_cannot_be_read_empties_listings_of_lmod_8_7(
         fs::set_permissions(site.path("c/1.0.lua"), Permissions::from_mode(0o600)).unwrap();
         assert_eq!(!listing("avail").contains("a/1.0"), is_empty, "{version}: {}", listing("avail"));
         assert_eq!(!listing("spider").contains("a:"), is_empty, "{version}: {}", listing("spider"));
-        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
         let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let findings = audit::audit(&[tree], &[], &options).findings;
         assert!(findings.iter().any(|finding| finding.code == "lua-unreadable"), "{findings:?}");

@@ -12,7 +12,7 @@ use crate::check::is_beside_its_sources;
 use crate::comparing::Comparing;
 use crate::error::{RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::memory::Shared;
+use crate::memory::SharedImage;
 use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::{Layout, Namespaces};
 use crate::rendezvous::{Meeting, MeetingPlace, elected};
@@ -154,7 +154,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Attempts of a rank after servers died. Each time one of the waiting ranks takes over.
 const MAX_ROUNDS: usize = 64;
 
-fn layout_of(image: &Image<Shared>, place: &MeetingPlace) -> Layout {
+fn layout_of(image: &Image<SharedImage>, place: &MeetingPlace) -> Layout {
     let paths = |places: Vec<&[u8]>| places.into_iter().map(|path| path_of(path.to_vec())).collect();
     let index = image.index();
     let directory = match index.directory() {

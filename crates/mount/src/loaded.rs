@@ -17,7 +17,7 @@ use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::fetcher::read_exact_at;
 use crate::local::is_local;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 use crate::staleness::Staleness;
 
 /// The owners whose images are accepted.
@@ -32,7 +32,7 @@ pub enum ImageTrust {
 /// An image that is open, with its bytes.
 #[derive(Debug)]
 pub(crate) struct LoadedImage {
-    pub(crate) image: Image<Shared>,
+    pub(crate) image: Image<SharedImage>,
     pub(crate) memory: Arc<Memory>,
     /// The owner of the file.
     pub(crate) owner: Uid,
@@ -59,7 +59,7 @@ impl LoadedImage {
 }
 
 /// An image and the memory that it is in.
-type Opened = (Image<Shared>, Arc<Memory>);
+type Opened = (Image<SharedImage>, Arc<Memory>);
 
 /// The file of an image, which is not empty.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames
 fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let memory = Arc::new(Memory::mapped(file, stat).map_err(unreadable)?);
-    Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
+    Ok((Image::open(SharedImage(Arc::clone(&memory)))?, memory))
 }
 
 /// Copies a growing part of the image until its metadata and index are there.
@@ -150,7 +150,7 @@ fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
         let wanted = (present * 4).max(memory.first_fetch()).min(length);
         memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
         present = wanted;
-        match Image::open(Shared(Arc::clone(&memory))) {
+        match Image::open(SharedImage(Arc::clone(&memory))) {
             Ok(image) => return Ok((image, memory)),
             Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
             Err(_) => {}

@@ -54,7 +54,7 @@ pub(crate) enum FromServer {
         own_root: Option<Vec<u8>>,
     },
     /// There is nothing to come in to.
-    Failed(Failure),
+    Failed(UnavailableMessage),
     /// The report is written, or cannot be.
     Written,
 }
@@ -72,19 +72,19 @@ pub(crate) enum FromBuilder {
         unfilled: u64,
     },
     /// It did not work.
-    Failed(Failure),
+    Failed(UnavailableMessage),
 }
 
 /// [`Unavailable`], as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub(crate) struct UnavailableMessage {
     step: SetupStep,
     errno: i32,
     path: Option<Vec<u8>>,
-    then: Option<Box<Failure>>,
+    then: Option<Box<UnavailableMessage>>,
 }
 
-impl From<Unavailable> for Failure {
+impl From<Unavailable> for UnavailableMessage {
     fn from(unavailable: Unavailable) -> Self {
         use std::os::unix::ffi::OsStringExt;
         Self {
@@ -96,8 +96,8 @@ impl From<Unavailable> for Failure {
     }
 }
 
-impl From<Failure> for Unavailable {
-    fn from(failure: Failure) -> Self {
+impl From<UnavailableMessage> for Unavailable {
+    fn from(failure: UnavailableMessage) -> Self {
         use std::os::unix::ffi::OsStringExt;
         Self {
             step: failure.step,

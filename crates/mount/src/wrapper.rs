@@ -22,7 +22,7 @@ use crate::error::{RunError, SetupStep, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::MeetingPlace;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only};
-use crate::sys::wrapper::{self, Arrived, Before, hold_back};
+use crate::sys::wrapper::{self, Arrived, HeldSignals, hold_back};
 
 /// Makes a child, which goes on from here and becomes the command. In the parent this never returns: it ends as the child
 /// does, after the server that listens at `place` has written what this rank asked for.
@@ -42,7 +42,7 @@ pub(crate) fn stay_behind(place: &MeetingPlace) -> Result<(), RunError> {
     Ok(())
 }
 
-fn become_command(parent: Pid, before: &Before) {
+fn become_command(parent: Pid, before: &HeldSignals) {
     let _lives_on_alone = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if rustix::process::getppid() != Some(parent) {
         exit_now(OWN_FAILURE);

@@ -23,12 +23,12 @@ use std::path::Path;
 
 /// Answers from this node's file systems.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct LinkAsker {
     /// Mount points of Lustre.
     pub(crate) striped: Vec<String>,
 }
 
-impl Links for Asker {
+impl Links for LinkAsker {
     fn link(&mut self, path: &[u8]) -> Answer {
         // In this process these links would lead to the recorder.
         if path == b"/proc/self" || path == b"/proc/thread-self" {
@@ -42,7 +42,7 @@ impl Links for Asker {
     }
 }
 
-impl Finish for Asker {
+impl Finish for LinkAsker {
     fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile> {
         let file = open_regular(Path::new(OsStr::from_bytes(path)))?;
         let data = ReadCache::new(file);
@@ -185,14 +185,14 @@ mod tests {
     #[test]
     fn a_program_says_what_it_loads() {
         let program = std::env::current_exe().unwrap();
-        let facts = Asker { striped: Vec::new() }.elf(PathId(7), program.as_os_str().as_bytes()).unwrap();
+        let facts = LinkAsker { striped: Vec::new() }.elf(PathId(7), program.as_os_str().as_bytes()).unwrap();
         assert_eq!(facts.path, PathId(7));
         assert!(facts.needed.iter().any(|name| name.starts_with("libc.")) || facts.interpreter.is_none());
     }
 
     #[test]
     fn what_is_no_program_says_nothing() {
-        let mut asker = Asker { striped: Vec::new() };
+        let mut asker = LinkAsker { striped: Vec::new() };
         assert_eq!(asker.elf(PathId(0), b"/etc/passwd"), None);
         assert_eq!(asker.elf(PathId(0), b"/dev/null"), None);
         assert_eq!(asker.stripe(PathId(0), b"/etc/passwd"), None);
@@ -203,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("target", &link).unwrap();
-        let mut asker = Asker { striped: Vec::new() };
+        let mut asker = LinkAsker { striped: Vec::new() };
         assert_eq!(asker.link(link.as_os_str().as_bytes()), Answer::Link(b"target".to_vec()));
         assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), Answer::NoLink);
         assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), Answer::Absent);

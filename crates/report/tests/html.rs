@@ -1,7 +1,7 @@
 //! The page for a browser, as far as it is read without one: its words, its numbers, and that no text becomes markup.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use quell_analyse::findings::{Cost, Finding, Plan, Remedy, Threshold};
+use quell_analyse::findings::{Cost, Finding, Remedy, RemedyPlan, Threshold};
 use quell_analyse::{Diagnosis, Summary, Tally};
 use quell_report::html;
 use quell_report::view::{self, ReportView, Rows};
@@ -66,7 +66,7 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
 }
 
 fn view_of(summary: &Summary, findings: &[Finding]) -> ReportView {
-    let plan = Plan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
+    let plan = RemedyPlan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
     view::report(summary, &Diagnosis { findings: findings.to_vec(), plan }, Rows::Top)
 }
 

@@ -4,7 +4,7 @@ use super::Threshold;
 
 /// A limit as it is declared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub struct FindingLimit {
     /// The name and its default.
     pub threshold: Threshold,
     /// The figure that is measured against it.
@@ -13,13 +13,13 @@ pub struct Limit {
 
 macro_rules! limits {
     ($($constant:ident $name:literal $value:literal $unit:literal $meaning:literal;)*) => {
-        $(pub(super) const $constant: Limit = Limit {
+        $(pub(super) const $constant: FindingLimit = FindingLimit {
             threshold: Threshold { name: $name, value: $value, unit: $unit },
             meaning: $meaning,
         };)*
 
         /// Every limit. Shape: sorted by name.
-        pub const LIMITS: &[Limit] = &[$($constant,)*];
+        pub const LIMITS: &[FindingLimit] = &[$($constant,)*];
     };
 }
 

@@ -1,8 +1,8 @@
 //! Finds the phases of one recording, event by event.
 
 use super::loader::Libraries;
-use super::names::{Kind, Kinds};
-use super::program::{Decided, Program, World};
+use super::names::{NameKind, NameKinds};
+use super::program::{Decided, PhaseProgram, ProgramWorld};
 use super::{Phase, PhaseCounts, Phases};
 use quell_trace::{Class, Context, Event, Nanos, PathId, PathTable, Process, ProcessId};
 
@@ -12,14 +12,14 @@ pub struct PhaseTally<'a> {
     paths: &'a PathTable,
     processes: Vec<Process>,
     libraries: Libraries,
-    kinds: Kinds,
+    kinds: NameKinds,
     /// Shape: one entry a path: the program that opened it last, plus 1.
     opened: Vec<u32>,
     /// Shape: one entry a process: the programs that it executed, those to come last.
     executed: Vec<Vec<Option<PathId>>>,
     /// Shape: one entry a process that was born: its program.
     running: Vec<Option<u32>>,
-    programs: Vec<Program>,
+    programs: Vec<PhaseProgram>,
     /// Shape: one entry a program: processes that run it.
     users: Vec<u32>,
     decided: Decided,
@@ -38,7 +38,7 @@ impl<'a> PhaseTally<'a> {
             paths,
             processes: context.processes.clone(),
             libraries: Libraries::new(context),
-            kinds: Kinds::new(paths),
+            kinds: NameKinds::new(paths),
             opened: vec![0; paths.len()],
             executed,
             running: Vec::new(),
@@ -55,9 +55,10 @@ impl<'a> PhaseTally<'a> {
             return self.execute(event);
         }
         let Some(number) = self.program(event) else { return };
-        let kind = event.target.map_or(Kind::default(), |target| self.kinds.of(self.paths, target));
+        let kind = event.target.map_or(NameKind::default(), |target| self.kinds.of(self.paths, target));
         let is_first = self.is_first(event, number);
-        let mut world = World { paths: self.paths, libraries: &self.libraries, decided: &mut self.decided };
+        let mut world =
+            ProgramWorld { paths: self.paths, libraries: &self.libraries, decided: &mut self.decided };
         self.programs[number as usize].add(event, kind, is_first, &mut world);
     }
 
@@ -118,7 +119,7 @@ impl<'a> PhaseTally<'a> {
     }
 
     fn start(&mut self, path: Option<PathId>, event: &Event) -> u32 {
-        self.programs.push(Program::new(&self.libraries, path, event));
+        self.programs.push(PhaseProgram::new(&self.libraries, path, event));
         self.users.push(1);
         (self.programs.len() - 1) as u32
     }

@@ -8,8 +8,8 @@ use crate::{host, images, traces};
 use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::ImageTrust;
-use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
-use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope};
+use quell_mount::doctor::{self, Cause, Examination, NodeAnswer, NodeFinding, NodeNeed};
+use quell_record::{EngineChoice, RecordError, RecordedScope, Recording, TraceBarrier};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
 
 fn examined(
     examination: &Examination,
-    recorded: Option<Result<(), Barrier>>,
+    recorded: Option<Result<(), TraceBarrier>>,
     image: Option<DoctorProbe>,
 ) -> DoctorView {
     let (extras, needs): (Vec<_>, Vec<_>) =
@@ -60,26 +60,26 @@ fn examined(
     }
 }
 
-fn is_needed(subject: Subject) -> bool {
-    !matches!(subject, Subject::Extraction | Subject::Resend | Subject::Erofs)
+fn is_needed(subject: NodeNeed) -> bool {
+    !matches!(subject, NodeNeed::Extraction | NodeNeed::Resend | NodeNeed::Erofs)
 }
 
-fn probe(finding: &Finding) -> DoctorProbe {
+fn probe(finding: &NodeFinding) -> DoctorProbe {
     let name = match finding.subject {
-        Subject::UserNamespace => "user-namespace",
-        Subject::MountNamespace => "mount-namespace",
-        Subject::FuseDevice => "fuse-device",
-        Subject::FuseMount => "fuse-mount",
-        Subject::Join => "join",
-        Subject::Extraction => "extract",
-        Subject::MemoryFile => "memory-file",
-        Subject::Resend => "resend",
-        Subject::Erofs => "erofs",
+        NodeNeed::UserNamespace => "user-namespace",
+        NodeNeed::MountNamespace => "mount-namespace",
+        NodeNeed::FuseDevice => "fuse-device",
+        NodeNeed::FuseMount => "fuse-mount",
+        NodeNeed::Join => "join",
+        NodeNeed::Extraction => "extract",
+        NodeNeed::MemoryFile => "memory-file",
+        NodeNeed::Resend => "resend",
+        NodeNeed::Erofs => "erofs",
     };
     let answer = match finding.answer {
-        Answer::Yes => "ok",
-        Answer::No => "no",
-        Answer::Unknown => "unknown",
+        NodeAnswer::Yes => "ok",
+        NodeAnswer::No => "no",
+        NodeAnswer::Unknown => "unknown",
     };
     let cause = finding.cause.clone();
     DoctorProbe {
@@ -130,7 +130,7 @@ fn list(paths: &[std::path::PathBuf]) -> String {
 }
 
 /// Records a program that does nothing, into a directory that goes away. `None` where that could not be tried.
-fn try_recording() -> Option<Result<(), Barrier>> {
+fn try_recording() -> Option<Result<(), TraceBarrier>> {
     let directory = tempfile::Builder::new().prefix("quell-doctor-").tempdir().ok()?;
     let command = vec![OsString::from("true")];
     let recording = Recording {
@@ -140,7 +140,7 @@ fn try_recording() -> Option<Result<(), Barrier>> {
         directory: directory.path().join("true.qtrace"),
         engine: EngineChoice::Ptrace,
         roots: Vec::new(),
-        scope: Scope::Run,
+        scope: RecordedScope::Run,
     };
     match quell_record::record(&recording, &mut ()) {
         Ok(recorded) if recorded.header.recorder.events > 0 => Some(Ok(())),
@@ -150,12 +150,12 @@ fn try_recording() -> Option<Result<(), Barrier>> {
 }
 
 /// The two things that recording needs where it cannot mount.
-fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProbe; 2] {
+fn recording(recorded: Option<Result<(), TraceBarrier>>, mounts: bool) -> [DoctorProbe; 2] {
     let (ptrace, filter) = match recorded {
         None => ("unknown", "unknown"),
         Some(Ok(())) => ("ok", "ok"),
         // The filter is installed by a process that is traced already.
-        Some(Err(Barrier::NoFilters | Barrier::SeccompFiltered)) => ("ok", "no"),
+        Some(Err(TraceBarrier::NoFilters | TraceBarrier::SeccompFiltered)) => ("ok", "no"),
         Some(Err(_)) => ("no", "unknown"),
     };
     let barrier = recorded.and_then(Result::err);
@@ -174,19 +174,23 @@ fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProb
 }
 
 /// The request to the administrator of a node that bars tracing.
-fn barred(barrier: Barrier) -> Cause {
+fn barred(barrier: TraceBarrier) -> Cause {
     let ask = match barrier {
-        Barrier::YamaForbids => "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot",
-        Barrier::YamaAdministrators => {
+        TraceBarrier::YamaForbids => {
+            "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot"
+        }
+        TraceBarrier::YamaAdministrators => {
             "`sysctl -w kernel.yama.ptrace_scope=1`, and `kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf"
         }
-        Barrier::Selinux => "`setsebool -P deny_ptrace off`",
-        Barrier::OtherTracer { .. } | Barrier::Recorded { .. } => "nothing: run it without that tracer",
-        Barrier::PtraceFiltered | Barrier::SeccompFiltered => {
+        TraceBarrier::Selinux => "`setsebool -P deny_ptrace off`",
+        TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. } => {
+            "nothing: run it without that tracer"
+        }
+        TraceBarrier::PtraceFiltered | TraceBarrier::SeccompFiltered => {
             "a container started with a seccomp profile that allows `ptrace` and `seccomp`"
         }
-        Barrier::NoFilters => "a kernel with CONFIG_SECCOMP_FILTER",
-        Barrier::Unknown => "a node or container that allows ptrace of one's own children",
+        TraceBarrier::NoFilters => "a kernel with CONFIG_SECCOMP_FILTER",
+        TraceBarrier::Unknown => "a node or container that allows ptrace of one's own children",
     };
     Cause { setting: barrier.to_string(), ask: ask.to_owned() }
 }

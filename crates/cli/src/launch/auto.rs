@@ -24,7 +24,9 @@ use quell_cache::{
     SettledReason, Subject,
 };
 use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
-use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_record::{
+    EngineChoice, LeftoverPolicy, Listener, RecordError, RecordedScope, Recording, StartLimits, TraceBarrier,
+};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -284,7 +286,10 @@ impl Auto<'_> {
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),
             directory: directory.clone(),
-            scope: Scope::Start(StartLimits { leftovers: Leftovers::LeftAlone, ..StartLimits::default() }),
+            scope: RecordedScope::Start(StartLimits {
+                leftovers: LeftoverPolicy::LeftAlone,
+                ..StartLimits::default()
+            }),
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
@@ -306,8 +311,9 @@ impl Auto<'_> {
     /// The command has not run: it runs plain.
     fn not_recorded(&self, entry: &CacheEntry, error: RecordError) -> Result<u8, Failure> {
         // A tracer of this run says nothing about the next one.
-        let traced =
-            |barrier: &Barrier| matches!(barrier, Barrier::OtherTracer { .. } | Barrier::Recorded { .. });
+        let traced = |barrier: &TraceBarrier| {
+            matches!(barrier, TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. })
+        };
         let barred = matches!(&error, RecordError::Barred { barrier, .. } if !traced(barrier));
         if !matches!(error, RecordError::NotFound { .. } | RecordError::NotExecutable { .. }) {
             let line = Failure::new(error).line();

@@ -5,7 +5,7 @@ use super::finding::{AuditOptions, Findings, who};
 use crate::access::Permission;
 use crate::caches::{StaleEntry, Staleness, compare};
 use crate::cookie::{CACHE, Cookie};
-use crate::scan::Entry;
+use crate::scan::TreeEntry;
 use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
@@ -40,7 +40,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     stale(findings, &differences);
 }
 
-fn readers(findings: &mut Findings<'_>, entry: &Entry) {
+fn readers(findings: &mut Findings<'_>, entry: &TreeEntry) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::Read);
     if !access.everybody(Permission::Read) {

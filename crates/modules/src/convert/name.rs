@@ -4,7 +4,7 @@
 
 use super::aside::Cleaner;
 use super::places::{Places, rename};
-use super::record::{RECORD, Record, RecordedTree, record_of};
+use super::record::{ConversionRecord, RECORD, RecordedTree, record_of};
 use super::request::Strategy;
 use super::ways::Way;
 use crate::ModulesError;
@@ -23,7 +23,7 @@ pub(super) fn name_new(
     directory: &Path,
 ) -> Result<PathBuf, ModulesError> {
     let path = directory.join(RECORD);
-    Record::new(strategy, trees).write(&path)?;
+    ConversionRecord::new(strategy, trees).write(&path)?;
     let named = ways.iter().try_for_each(|way| rename(&way.aside, &way.target));
     let Err(error) = named.and_then(|()| place::on_disk(directory)) else { return Ok(path) };
     let has_its_name = |way: &&Way| !way.aside.exists();
@@ -45,7 +45,9 @@ pub(super) fn name_in_place(
     let records: Vec<PathBuf> = places.iter().map(|places| record_of(&places.target)).collect();
     let no_record = || records.iter().try_for_each(|path| remove(path));
     let mut to_write = trees.into_iter().zip(&records);
-    if let Err(error) = to_write.try_for_each(|(tree, path)| Record::new(strategy, vec![tree]).write(path)) {
+    if let Err(error) =
+        to_write.try_for_each(|(tree, path)| ConversionRecord::new(strategy, vec![tree]).write(path))
+    {
         no_record()?;
         return Err(error);
     }

@@ -2,7 +2,7 @@
 
 use super::aside::prepare;
 use super::copy::copy;
-use super::fingerprint::{Span, fingerprint};
+use super::fingerprint::{FingerprintSpan, fingerprint};
 use super::name::{name_in_place, name_new};
 use super::plan::{Basis, ConversionPlan, TreePlan};
 use super::record::RecordedTree;
@@ -10,9 +10,9 @@ use super::request::Destination;
 use super::ways::{Way, ways};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{ScanOptions, Tree};
+use crate::scan::{ModuleTree, ScanOptions};
 use crate::tools::can_show_over;
-use crate::verify::{AFTER, Difference, Judge, Side};
+use crate::verify::{AFTER, ConversionJudge, Difference, JudgedSide};
 use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct Written {
 pub fn write(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<Written, ModulesError> {
     carry_out(plan, destination, judge, Until::Named)
 }
@@ -50,7 +50,7 @@ pub fn write(
 pub fn trial(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<Written, ModulesError> {
     carry_out(plan, destination, judge, Until::Judged)
 }
@@ -65,7 +65,7 @@ enum Until {
 fn carry_out(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
     until: Until,
 ) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
@@ -113,8 +113,8 @@ fn make(plan: &ConversionPlan, destination: &Destination, ways: &[Way]) -> Resul
 
 /// Refuses a modulepath that has changed since it was planned for.
 fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
-    let now = Tree::scan(&tree.source, ScanOptions::default())?;
-    match fingerprint(&now, Span::Moment) == tree.seen {
+    let now = ModuleTree::scan(&tree.source, ScanOptions::default())?;
+    match fingerprint(&now, FingerprintSpan::Moment) == tree.seen {
         true => Ok(()),
         false => Err(ModulesError::ChangedMeanwhile { path: tree.source.clone() }),
     }
@@ -130,9 +130,12 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
 fn differences(
     plan: &ConversionPlan,
     ways: &[Way],
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
-    let old = Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), ..Side::default() };
+    let old = JudgedSide {
+        modulepaths: ways.iter().map(|way| way.source.clone()).collect(),
+        ..JudgedSide::default()
+    };
     // Modulefiles name other modulepaths, which the tools then find converted.
     let places = ways.iter().filter_map(|way| way.places.as_ref());
     let over: Vec<(PathBuf, PathBuf)> =
@@ -147,7 +150,7 @@ fn differences(
     }
     let mut reworded = Vec::new();
     for variables in settings {
-        let new = Side { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
+        let new = JudgedSide { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
         let (words, differences): (Vec<_>, Vec<_>) =
             judge.differences(&old, &new)?.into_iter().partition(|difference| is_reworded(difference, plan));
         reworded.extend(words);

@@ -6,7 +6,7 @@
 
 use super::{Environment, Tool, ToolKind, User, conversation, split_assignments};
 use crate::ModulesError;
-use conversation::{PATIENCE, Said, converse};
+use conversation::{PATIENCE, ProcessOutput, converse};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -194,7 +194,7 @@ fn hexadecimal(word: &OsStr) -> String {
 type Part<'a> = (&'a [u8], i32);
 
 /// The answers that are complete on both streams.
-fn answers(said: &Said) -> Vec<Answer> {
+fn answers(said: &ProcessOutput) -> Vec<Answer> {
     let (stdout, stderr) = (parts(&said.stdout), parts(&said.stderr));
     let both = stdout.into_iter().zip(stderr);
     let answer = |(out, error): (Part<'_>, Part<'_>)| Answer {
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn answers_end_at_their_marks() {
-        let said = |stdout: &str, stderr: &str| Said {
+        let said = |stdout: &str, stderr: &str| ProcessOutput {
             stdout: stdout.into(),
             stderr: stderr.into(),
-            ..Said::default()
+            ..ProcessOutput::default()
         };
         let whole =
             answers(&said("a\n\u{1}quell 0 0\n\u{1}quell 1 1\n", "\u{1}quell 0 0\nb\u{1}quell 1 1\n"));

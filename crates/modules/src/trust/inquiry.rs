@@ -1,6 +1,6 @@
 //! Looks at paths: every directory on the way, the place behind every link, and FUSE mounts on the way.
 
-use super::hands::{Hands, is_roots};
+use super::hands::{Changers, is_roots};
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::walk::steps;
 use quell_base::{MountEntry, mountinfo};
@@ -17,14 +17,14 @@ const STICKY: u32 = 0o1000;
 
 /// Gathers the users that can change paths. Each place is looked at once.
 #[derive(Debug, Default)]
-pub(crate) struct Inquiry {
-    pub(super) hands: Hands,
+pub(crate) struct TrustInquiry {
+    pub(super) hands: Changers,
     seen: BTreeSet<PathBuf>,
     /// Devices of FUSE mounts, with the ordinary users that own the mounts.
     foreign: BTreeMap<u64, u32>,
 }
 
-impl Inquiry {
+impl TrustInquiry {
     pub(crate) fn new() -> Self {
         Self { foreign: foreign(&mountinfo::own_table()), ..Self::default() }
     }
@@ -107,7 +107,7 @@ impl Inquiry {
         self.foreign.contains_key(&device)
     }
 
-    pub(crate) fn hands(self) -> Hands {
+    pub(crate) fn hands(self) -> Changers {
         self.hands
     }
 }
@@ -127,7 +127,7 @@ fn foreign(table: &[u8]) -> BTreeMap<u64, u32> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
     use super::*;
-    use crate::trust::{Whose, is_root};
+    use crate::trust::{ChangedBy, is_root};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -149,7 +149,7 @@ mod tests {
         let directory = made.path().canonicalize().unwrap();
         let path = |name: &str| directory.join(name);
         let whose = |name: &str| {
-            let mut inquiry = Inquiry::new();
+            let mut inquiry = TrustInquiry::new();
             inquiry.path(&path(name));
             inquiry.hands().whose()
         };
@@ -166,25 +166,25 @@ mod tests {
             symlink(to, path(link)).unwrap();
         }
         for (name, expected) in [
-            ("roots/deep", Whose::Roots),
-            ("to-roots/deep", Whose::Roots),
-            ("alices/deep", Whose::Of(12345)),
-            ("alices/deep/../../roots", Whose::Of(12345)),
-            ("to-alices", Whose::Of(12345)),
-            ("shared", Whose::Roots),
-            ("shared/roots", Whose::Roots),
-            ("shared/alices", Whose::Of(12345)),
-            ("shared/link", Whose::Roots),
-            ("shared/absent", Whose::Many),
-            ("roots/absent", Whose::Roots),
+            ("roots/deep", ChangedBy::Roots),
+            ("to-roots/deep", ChangedBy::Roots),
+            ("alices/deep", ChangedBy::Of(12345)),
+            ("alices/deep/../../roots", ChangedBy::Of(12345)),
+            ("to-alices", ChangedBy::Of(12345)),
+            ("shared", ChangedBy::Roots),
+            ("shared/roots", ChangedBy::Roots),
+            ("shared/alices", ChangedBy::Of(12345)),
+            ("shared/link", ChangedBy::Roots),
+            ("shared/absent", ChangedBy::Many),
+            ("roots/absent", ChangedBy::Roots),
         ] {
             assert_eq!(whose(name), expected, "{name}");
         }
         fs::set_permissions(path("roots"), Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(whose("roots/deep"), Whose::Many);
+        assert_eq!(whose("roots/deep"), ChangedBy::Many);
         std::os::unix::fs::lchown(path("shared/link"), Some(12345), None).unwrap();
         fs::set_permissions(path("roots"), Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(whose("shared/link"), Whose::Of(12345));
+        assert_eq!(whose("shared/link"), ChangedBy::Of(12345));
     }
 
     use std::fs::Permissions;

@@ -17,7 +17,7 @@ mod place;
 
 pub(crate) use evaluation::{builder, ordinary, prober};
 pub use hands::NOBODY;
-pub(crate) use hands::{Hands, Whose, is_root, is_roots};
-pub(crate) use inquiry::Inquiry;
+pub(crate) use hands::{ChangedBy, Changers, is_root, is_roots};
+pub(crate) use inquiry::TrustInquiry;
 pub use place::{let_pass, refuse_place};
 pub(crate) use place::{refuse_file, refuse_foreign};

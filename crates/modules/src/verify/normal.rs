@@ -3,7 +3,7 @@
 //! These details are removed: the directories of a side (the n-th modulepath of both sides gets one name), the order and
 //! layout of JSON, the length of rules around a path, and the times in Lmod's table.
 
-use super::Side;
+use super::JudgedSide;
 use crate::tools::{Answer, ToolKind};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -24,16 +24,17 @@ pub(super) struct Naming {
 
 impl Naming {
     /// Names the paths of both sides in both answers: a tree may lead to files of the other, as virtual modules do.
-    pub(super) fn new(sides: [&Side; 2], collections: &[PathBuf; 2]) -> Self {
-        let named = |side: &Side| {
+    pub(super) fn new(sides: [&JudgedSide; 2], collections: &[PathBuf; 2]) -> Self {
+        let named = |side: &JudgedSide| {
             let paths = side.modulepaths.iter().enumerate();
             let named = paths.map(|(number, path)| {
                 (path.as_os_str().as_bytes().to_vec(), format!("<modulepath {}>", number + 1).into_bytes())
             });
             named.collect::<Vec<_>>()
         };
-        let root =
-            |side: &Side| side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()));
+        let root = |side: &JudgedSide| {
+            side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()))
+        };
         let roots = sides.into_iter().filter_map(root).collect();
         let saved = |path: &PathBuf| (path.as_os_str().as_bytes().to_vec(), b"<collections>".to_vec());
         let saved = collections.iter().map(saved).collect();
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     fn naming() -> Naming {
-        let side = |paths: &[&str]| Side {
+        let side = |paths: &[&str]| JudgedSide {
             modulepaths: paths.iter().map(Into::into).collect(),
             variables: Vec::new(),
             root: None,

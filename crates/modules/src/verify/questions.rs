@@ -1,7 +1,7 @@
 //! The questions that show the meaning of a module tree: all listings first; then each name in the listings and in the tree,
 //! with its default, latest and symbolic forms; and the environment that each load makes.
 
-use crate::scan::{self, Tree};
+use crate::scan::{self, ModuleTree};
 use crate::tools::{Answer, Question, ToolKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,16 +59,16 @@ pub(super) fn listings(kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec
 
 /// Names to ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct AskedNames {
     /// Modules with their version, aliases and symbolic versions: names that may stand for a modulefile.
     modules: BTreeSet<Vec<u8>>,
     /// Names without a version: directories of the tree, and the part of a module before its last `/`.
     groups: BTreeSet<Vec<u8>>,
 }
 
-impl Names {
+impl AskedNames {
     /// Adds the names of a tree. Files that are no modulefiles are included: they must not become any.
-    pub(super) fn add_tree(&mut self, tree: &Tree) {
+    pub(super) fn add_tree(&mut self, tree: &ModuleTree) {
         for entry in &tree.entries {
             if matches!(entry.name(), b".modulerc" | b".version" | b".modulecache") {
                 continue;
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_symbolic_version_of_lmod_is_asked_for_by_its_name() {
-        let mut names = Names::default();
+        let mut names = AskedNames::default();
         let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
         let question: Question = vec!["-t".into(), "avail".into()];
         let answer = Answer { stderr, ..Answer::default() };

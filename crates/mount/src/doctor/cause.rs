@@ -18,7 +18,7 @@ pub struct Cause {
 
 /// The settings that can bar a run. `None` where the node has no such setting.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Node {
+pub(super) struct NodeSettings {
     pub(super) release: String,
     pub(super) max_user_namespaces: Option<u64>,
     pub(super) max_mnt_namespaces: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) enum Erofs {
     NotLoaded,
 }
 
-impl Node {
+impl NodeSettings {
     /// Those of this node, as this process sees it.
     pub(super) fn read() -> Self {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -81,7 +81,7 @@ fn erofs(release: &str) -> Erofs {
 }
 
 /// The setting that bars `refused` on `node`; `None` if no usual cause fits.
-pub(super) fn of(refused: &Unavailable, node: &Node) -> Option<Cause> {
+pub(super) fn of(refused: &Unavailable, node: &NodeSettings) -> Option<Cause> {
     match (refused.step, refused.errno) {
         (SetupStep::OpenFuse, errno) => Some(fuse_device(errno, node)),
         (SetupStep::Mount, Errno::NODEV) => Some(fuse_module("the kernel has no FUSE file system")),
@@ -111,7 +111,7 @@ fn sysctl(setting: &str, value: &str) -> String {
 }
 
 /// Too many namespaces, or none allowed.
-fn limit(node: &Node) -> Cause {
+fn limit(node: &NodeSettings) -> Cause {
     let limits = [
         ("user.max_user_namespaces", node.max_user_namespaces),
         ("user.max_mnt_namespaces", node.max_mnt_namespaces),
@@ -129,7 +129,7 @@ fn limit(node: &Node) -> Cause {
 }
 
 /// Permission was denied: the first of the policies that are in force.
-fn policy(node: &Node) -> Cause {
+fn policy(node: &NodeSettings) -> Cause {
     if node.userns_clone == Some(0) {
         let setting = "kernel.unprivileged_userns_clone";
         return cause(format!("`{setting}` is 0"), sysctl(setting, "1"));
@@ -151,7 +151,7 @@ fn policy(node: &Node) -> Cause {
     )
 }
 
-fn fuse_device(errno: Errno, node: &Node) -> Cause {
+fn fuse_device(errno: Errno, node: &NodeSettings) -> Cause {
     match (errno, node.fuse) {
         (Errno::NOENT, _) | (_, None) => fuse_module("`/dev/fuse` is missing"),
         (Errno::NODEV | Errno::NXIO, _) => fuse_module("the kernel module `fuse` is not loaded"),
@@ -180,8 +180,12 @@ mod tests {
 
     #[test]
     fn the_setting_that_bars_a_step_is_named() {
-        let plain = Node { max_user_namespaces: Some(100), fuse: Some((0o600, 0, 0)), ..Node::default() };
-        let with = |change: fn(&mut Node)| {
+        let plain = NodeSettings {
+            max_user_namespaces: Some(100),
+            fuse: Some((0o600, 0, 0)),
+            ..NodeSettings::default()
+        };
+        let with = |change: fn(&mut NodeSettings)| {
             let mut node = plain.clone();
             change(&mut node);
             node

@@ -16,7 +16,7 @@ use crate::error::{SetupStep, Unavailable};
 use crate::extract::place::mount_tmpfs;
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
-use crate::message::{Failure, receive, send};
+use crate::message::{UnavailableMessage, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege, isolate, map_identity, mount_connection};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, unshare_namespaces};
 
@@ -26,7 +26,7 @@ enum FromChild {
     /// It worked. For the mount: whether the kernel offers to resend requests, where it said so.
     Done { resend: Option<bool> },
     /// It did not.
-    Refused(Failure),
+    Refused(UnavailableMessage),
 }
 
 /// A child that holds a mount until this is dropped.

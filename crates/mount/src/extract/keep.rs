@@ -12,7 +12,7 @@ use rustix::process::WaitOptions;
 
 use super::fill::can_read_anything;
 use super::place::place;
-use super::plan::Plan;
+use super::plan::ExtractionPlan;
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
@@ -40,7 +40,7 @@ pub(crate) fn extract(
     budget: MemoryBudget,
     alone: &SingleThreaded,
 ) -> Result<Extraction, Unavailable> {
-    let plan = Plan::of(&image.image, &image.staleness)
+    let plan = ExtractionPlan::of(&image.image, &image.staleness)
         .map_err(|_| Unavailable::new(SetupStep::Extract, Errno::IO))?;
     if plan.pieces.is_empty() {
         return Err(Unavailable::new(SetupStep::ExtractNothing, Errno::NODATA));
@@ -61,7 +61,7 @@ pub(crate) fn extract(
 fn build(
     layout: &Layout,
     image: &LoadedImage,
-    plan: &Plan,
+    plan: &ExtractionPlan,
     alone: &SingleThreaded,
 ) -> Result<(Namespaces, u64), Unavailable> {
     let failed = |errno| Unavailable::new(SetupStep::StartServer, errno);

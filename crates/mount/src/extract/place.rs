@@ -13,8 +13,8 @@ use rustix::mount::{
 
 use super::BINDS_MAX;
 use super::complete::{Completer, open_below};
-use super::fill::{Filler, User};
-use super::plan::{Origin, Plan};
+use super::fill::{Filler, RunUser};
+use super::plan::{ExtractionPlan, PieceOrigin};
 use crate::error::{SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::mount_points::{PLACE, at, magic};
@@ -25,9 +25,9 @@ use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_original
 pub(crate) fn place(
     layout: &Layout,
     image: &LoadedImage,
-    plan: &Plan,
+    plan: &ExtractionPlan,
 ) -> Result<(Namespaces, usize), Unavailable> {
-    let user = User::of_this_process();
+    let user = RunUser::of_this_process();
     isolate_for(layout, user.privilege)?;
     if plan.unread > 0 {
         forbid_user_namespaces().map_err(|errno| Unavailable::new(plan.unreadable(), errno))?;
@@ -48,8 +48,8 @@ pub(crate) fn place(
     mount_remount(&staging, read_only, c"").map_err(failed)?;
     for piece in &plan.pieces {
         let outcome = match piece.origin {
-            Origin::Image(_) => bind_part(&staging, &piece.path),
-            Origin::Original => bind_original(&roots, &piece.path),
+            PieceOrigin::Image(_) => bind_part(&staging, &piece.path),
+            PieceOrigin::Original => bind_original(&roots, &piece.path),
         };
         outcome.map_err(|errno| at(SetupStep::Bind, errno, &piece.path))?;
     }
@@ -96,8 +96,8 @@ fn fill(
     top: &OwnedFd,
     roots: &[(OwnedFd, PathBuf)],
     image: &LoadedImage,
-    plan: &Plan,
-    user: &User,
+    plan: &ExtractionPlan,
+    user: &RunUser,
 ) -> Result<Vec<PathBuf>, Unavailable> {
     let failed = |errno| Unavailable::new(SetupStep::Extract, errno);
     // A failure here is not final: content is asked for again where it is needed, and the error is reported there.
@@ -107,7 +107,7 @@ fn fill(
     Completer { image: &image.image, memory: &image.memory, roots, store: &store }.complete(&plan.parts);
     let mut filler = Filler::new(image, &store, plan, user);
     for piece in &plan.pieces {
-        if let Origin::Image(nid) = piece.origin {
+        if let PieceOrigin::Image(nid) = piece.origin {
             filler.fill(top, &piece.path, nid).map_err(|errno| at(SetupStep::Extract, errno, &piece.path))?;
         }
     }

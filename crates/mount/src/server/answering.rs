@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, set_parent_process_death_signal};
 
 use super::frozen::parts::push_queued;
-use super::handover::Fact;
+use super::handover::HandoverFact;
 use super::holder::hold;
 use super::holding::{Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, keep_alone};
@@ -130,7 +130,7 @@ impl StandBy {
         while rustix::process::getppid() == Some(holder) {
             wait_for_parent_signal();
         }
-        if self.holding.handover.is_settled(Fact::Finished) {
+        if self.holding.handover.is_settled(HandoverFact::Finished) {
             exit_now(0);
         }
         loop {

@@ -26,7 +26,7 @@ use rustix::thread::CpuSet;
 use super::answering::answer;
 use super::builder::build;
 use super::door::turn_away;
-use super::handover::{Fact, HandoverMemory};
+use super::handover::{HandoverFact, HandoverMemory};
 use super::holder::hold;
 use super::holding::{Door, Holding};
 use super::made_files::MadeFiles;
@@ -36,7 +36,7 @@ use crate::error::{SetupStep, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
-use crate::memory::Shared;
+use crate::memory::SharedImage;
 use crate::message::FromServer;
 use crate::mode::ImageMode;
 use crate::namespace::Layout;
@@ -110,7 +110,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     match prepared {
         Ok((handover, ended, device, builder)) => {
             if learning {
-                handover.settle(Fact::Learning);
+                handover.settle(HandoverFact::Learning);
             }
             let holding = Holding {
                 handover,
@@ -158,7 +158,7 @@ fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
 
 /// Everything that a holder needs: memory that servers hand over, and a mounted connection.
 fn prepare(
-    image: &Image<Shared>,
+    image: &Image<SharedImage>,
     layout: &Layout,
     alone: &SingleThreaded,
 ) -> Result<(HandoverMemory, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {

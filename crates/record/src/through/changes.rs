@@ -3,7 +3,7 @@
 
 use super::nodes::joined;
 use super::operations::{identity, on};
-use super::service::{Requester, Service};
+use super::service::{MountService, Requester};
 use super::walks::OwnedCall;
 use quell_fuse::abi::{Attr, Entry, NodeId, Opened, SetAttributes, Validity, device_of};
 use quell_fuse::open_flags::{CREATING, SAFELY, opened_as};
@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RenameFla
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-impl Service {
+impl MountService {
     /// Answers a request that changes something.
     pub(super) fn change(&self, request: &Request<'_>, by: Requester, reply: Reply<'_>) {
         let node = request.node;

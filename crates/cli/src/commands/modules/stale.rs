@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::ModulesError;
-use quell_modules::caches::{Barrier, StaleEntry, Staleness, modules};
+use quell_modules::caches::{CacheBarrier, StaleEntry, Staleness, modules};
 use quell_report::view::{CacheChange, CacheLeftOut};
 use std::path::{Path, PathBuf};
 
@@ -57,8 +57,8 @@ fn word(what: Staleness) -> &'static str {
 }
 
 /// A modulepath that can have no cache. Prints a hint if another place would help.
-pub(super) fn barred(modulepath: &Path, barrier: &Barrier, printer: &Printer) -> CacheLeftOut {
-    if matches!(barrier, Barrier::Above(_)) {
+pub(super) fn barred(modulepath: &Path, barrier: &CacheBarrier, printer: &Printer) -> CacheLeftOut {
+    if matches!(barrier, CacheBarrier::Above(_)) {
         printer.hint(OUTSIDE);
     }
     CacheLeftOut { modulepath: shown(modulepath), why: barrier.to_string() }

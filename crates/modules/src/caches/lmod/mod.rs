@@ -14,11 +14,11 @@ mod files;
 mod literal;
 mod sources;
 
-use super::digest::Reader;
-use super::{Barrier, Builder, StaleEntry, Staleness, eligibility};
+use super::digest::DigestTool;
+use super::{CacheBarrier, CacheBuilder, StaleEntry, Staleness, eligibility};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::Tree;
+use crate::scan::ModuleTree;
 use crate::tools::{Tool, ToolKind, User};
 pub use files::SETTINGS;
 pub use sources::LIST;
@@ -27,30 +27,30 @@ use std::path::{Path, PathBuf};
 
 /// A cache after a build. The build may have left it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltLmodCache {
     /// The cache was built now.
     pub rebuilt: bool,
     /// Modulepaths in it.
     pub modulepaths: Vec<PathBuf>,
     /// Modulepaths that are left out, with the reasons.
-    pub left_out: Vec<(PathBuf, Barrier)>,
+    pub left_out: Vec<(PathBuf, CacheBarrier)>,
     /// Length of the file that Lmod reads. Unit: bytes.
     pub bytes: u64,
 }
 
 /// A cache that no user sees yet. No other process builds in its directory while this value exists.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedLmodCache {
     /// The cache as it will be.
-    pub built: Built,
+    pub built: BuiltLmodCache,
     directory: PathBuf,
     sources: Sources,
     /// `None` where the last cache needs no change.
     aside: Option<tempfile::TempDir>,
-    lock: crate::lock::Lock,
+    lock: crate::lock::DirectoryLock,
 }
 
-impl Prepared {
+impl PreparedLmodCache {
     /// The settings file with which Lmod uses the new cache before it is in its place; `None` where nothing changes.
     pub fn settings(&self) -> Option<PathBuf> {
         Some(self.aside.as_ref()?.path().join(SETTINGS))
@@ -59,7 +59,7 @@ impl Prepared {
     /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
     /// **Errors**: [`ModulesError::Write`].
-    pub fn install(mut self) -> Result<Built, ModulesError> {
+    pub fn install(mut self) -> Result<BuiltLmodCache, ModulesError> {
         let Some(aside) = self.aside else { return Ok(self.built) };
         self.sources.files = files::prints(aside.path())?;
         files::install(aside.path(), &self.directory)?;
@@ -75,12 +75,12 @@ impl Prepared {
 
 /// Builds the cache of modulepaths in `directory` and puts it in its place without a comparison of answers. See [`prepare`].
 ///
-/// **Errors**: those of [`prepare`] and [`Prepared::install`].
+/// **Errors**: those of [`prepare`] and [`PreparedLmodCache::install`].
 pub fn build<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepaths: &[PathBuf],
     directory: &Path,
-) -> Result<Built, ModulesError> {
+) -> Result<BuiltLmodCache, ModulesError> {
     prepare(builder, modulepaths, directory)?.install()
 }
 
@@ -90,10 +90,10 @@ pub fn build<'a>(
 /// makes none; [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
 /// [`ModulesError::Busy`]; those of reading, running and writing.
 pub fn prepare<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepaths: &[PathBuf],
     directory: &Path,
-) -> Result<Prepared, ModulesError> {
+) -> Result<PreparedLmodCache, ModulesError> {
     let builder = builder.into();
     let tool = builder.tool;
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
@@ -101,7 +101,7 @@ pub fn prepare<'a>(
     // Every user evaluates the files of this directory, root included.
     place::make_trusted_directory(&directory)?;
     let user = builder.user(&wanted.trees.iter().collect::<Vec<_>>())?;
-    let lock = crate::lock::Lock::inside(&directory)?;
+    let lock = crate::lock::DirectoryLock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
     let sources = Sources::of(tool, &wanted.trees);
     let is_same = sources::read(&directory)
@@ -120,8 +120,8 @@ pub fn prepare<'a>(
             sources.added.push(Source::added(&path)?);
         }
     }
-    let built = Built { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
-    Ok(Prepared { built, directory, sources, aside, lock })
+    let built = BuiltLmodCache { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
+    Ok(PreparedLmodCache { built, directory, sources, aside, lock })
 }
 
 /// Modulepaths that modulefiles add, each with one that has such a modulefile, as the spider of Lmod follows them; none for another
@@ -148,7 +148,7 @@ fn refuse_closed(path: &Path, directory: &Path) -> Result<(), ModulesError> {
         tree => tree?,
     };
     tree.refuse_special()?;
-    match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+    match eligibility::of_lmod(&tree, directory, |entry| DigestTool::Lmod.looks_at(entry)) {
         Some(barrier) => Err(ModulesError::Barred { path: path.to_owned(), barrier }),
         None => Ok(()),
     }
@@ -191,22 +191,22 @@ fn of_added(directory: &Path, sources: &Sources) -> Result<Vec<(PathBuf, Vec<Sta
 
 /// The effect that a build would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingLmodCache {
     /// The reasons to build a cache; empty where it needs no change. Shape: as [`check`].
     pub changes: Vec<(PathBuf, Vec<StaleEntry>)>,
     /// Modulepaths that would be left out, with the reasons.
-    pub left_out: Vec<(PathBuf, Barrier)>,
+    pub left_out: Vec<(PathBuf, CacheBarrier)>,
 }
 
 /// Tells the effect of building the cache of these modulepaths in `directory`.
 ///
 /// **Errors**: those of [`prepare`], except those of running and writing.
-pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, ModulesError> {
+pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<PendingLmodCache, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     if !directory.join(LIST).is_file() {
         let changes = vec![(directory, whole(Staleness::NoCache))];
-        return Ok(Pending { changes, left_out: wanted.left_out });
+        return Ok(PendingLmodCache { changes, left_out: wanted.left_out });
     }
     let last = sources::read(&directory)?;
     let mut found = of_itself(&directory, &last);
@@ -221,7 +221,7 @@ pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, Mod
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
         found.push((path, whole(if is_closed { Staleness::Closed } else { Staleness::Removed })));
     }
-    Ok(Pending { changes: found, left_out: wanted.left_out })
+    Ok(PendingLmodCache { changes: found, left_out: wanted.left_out })
 }
 
 /// A difference of the whole modulepath.
@@ -240,8 +240,8 @@ fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<StaleEntr
 
 /// The modulepaths that a cache can hold, and those that it cannot hold.
 struct Wanted {
-    trees: Vec<Tree>,
-    left_out: Vec<(PathBuf, Barrier)>,
+    trees: Vec<ModuleTree>,
+    left_out: Vec<(PathBuf, CacheBarrier)>,
 }
 
 impl Wanted {
@@ -256,7 +256,7 @@ impl Wanted {
             }
             let tree = sources::tree(&modulepath)?;
             tree.refuse_special()?;
-            match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+            match eligibility::of_lmod(&tree, directory, |entry| DigestTool::Lmod.looks_at(entry)) {
                 Some(barrier) => wanted.left_out.push((modulepath, barrier)),
                 None => wanted.trees.push(tree),
             }

@@ -51,7 +51,7 @@ pub(crate) enum FrozenAnswer<T> {
 
 /// The time for which a question to the frozen tier can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum FrozenPatience {
     /// Other requests wait: do nothing now that takes an operation on the original.
     None,
     /// For an access control list of the original.
@@ -84,12 +84,12 @@ impl FrozenTier {
         &self,
         directory: Nid,
         name: &[u8],
-        patience: Patience,
+        patience: FrozenPatience,
     ) -> Result<FrozenAnswer<Entry>, Errno> {
         Ok(match self.packed.lookup(directory, name)? {
             Lookup::Found(nid) if self.packed.is_uncovered(nid)? => FrozenAnswer::AskOriginal,
             Lookup::Found(nid) if self.bindings.is_from_original(nid) => FrozenAnswer::AskOriginal,
-            Lookup::Found(nid) if patience == Patience::None && self.awaits_list(nid) => {
+            Lookup::Found(nid) if patience == FrozenPatience::None && self.awaits_list(nid) => {
                 FrozenAnswer::AskOriginal
             }
             Lookup::Found(nid) => {
@@ -169,14 +169,14 @@ impl FrozenTier {
     }
 
     /// Opens a file for which the image answers. The caller pushes its held pages first. `None` if the original is needed.
-    pub(crate) fn open(&self, nid: Nid, flags: u32, patience: Patience) -> Option<Opened> {
+    pub(crate) fn open(&self, nid: Nid, flags: u32, patience: FrozenPatience) -> Option<Opened> {
         if changes_content(OFlags::from_bits_retain(flags)) || self.bindings.is_altered(nid) {
             return None;
         }
         self.bindings.nodes.references().open(nid);
         // Another thread may have changed the file, or its directory, before it could see that it is open.
         let is_loose = self.bindings.is_loose(nid);
-        if self.bindings.is_altered(nid) || is_loose && patience == Patience::None {
+        if self.bindings.is_altered(nid) || is_loose && patience == FrozenPatience::None {
             self.bindings.nodes.references().close(nid);
             return None;
         }

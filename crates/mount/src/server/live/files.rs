@@ -21,7 +21,7 @@ use crate::fuse::request::{Caller, FileHandle, LockOwner, Read, Unique, Write};
 use crate::server::node::Node;
 use crate::server::open_flags::{changes_content, kept, opened_as};
 use crate::server::packed::damaged;
-use crate::server::slots::{Attempt, Note};
+use crate::server::slots::{Attempt, SlotNote};
 
 impl LiveTier {
     /// OPEN of an original.
@@ -157,7 +157,7 @@ impl LiveTier {
                 .viewer
                 .act_as(caller, || self.bindings.originals.write(&file, write.data, write.offset))??
         };
-        attempt.remember(Note::Written, written as u64);
+        attempt.remember(SlotNote::Written, written as u64);
         Ok(written)
     }
 
