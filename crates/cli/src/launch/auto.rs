@@ -356,7 +356,7 @@ impl Auto<'_> {
     fn key_parts(&self, subject: &Subject) -> KeyParts {
         KeyParts {
             subject: subject.clone(),
-            variables: search_variables(),
+            variables: key_variables(),
             architecture: std::env::consts::ARCH,
             roots: self.roots(),
         }
@@ -446,8 +446,8 @@ fn is_lost(error: &ImageError) -> bool {
 
 /// The variables of this process that decide what a start looks for: those that a trace keeps, without those that name a place
 /// of one job, or how a program behaves. `PATH` counts by the program that is found along it.
-fn search_variables() -> Vec<(&'static str, OsString)> {
-    const OTHERS: &[&str] = &[
+fn key_variables() -> Vec<(&'static str, OsString)> {
+    const NOT_IN_KEY: &[&str] = &[
         "PATH",
         "HOME",
         "TMPDIR",
@@ -464,6 +464,6 @@ fn search_variables() -> Vec<(&'static str, OsString)> {
         "LMOD_RC",
         "MODULERCFILE",
     ];
-    let counts = SEARCH_VARIABLES.iter().filter(|name| !OTHERS.contains(name));
+    let counts = SEARCH_VARIABLES.iter().filter(|name| !NOT_IN_KEY.contains(name));
     counts.filter_map(|name| Some((*name, std::env::var_os(name)?))).collect()
 }

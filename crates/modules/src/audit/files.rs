@@ -1,6 +1,6 @@
 //! Findings about single names: files that are no modulefiles, files that some users may not read, links that lead nowhere.
 
-use super::finding::{AuditOptions, Findings, is_for_nobody, who};
+use super::finding::{AuditOptions, Findings, is_for_root_alone, who};
 use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{Cookie, CookieMiss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
@@ -135,7 +135,7 @@ fn readers(findings: &mut Findings<'_>, entry: &TreeEntry, lmod: bool, options: 
             "let every user read it, or move it to a modulepath of its own",
         );
     }
-    match is_for_nobody(entry) {
+    match is_for_root_alone(entry) {
         true => findings.add(
             &entry.path,
             "unreadable",

@@ -59,7 +59,7 @@ pub struct AuditOptions {
 }
 
 /// Tells whether only root may read a file.
-pub(super) fn is_for_nobody(entry: &TreeEntry) -> bool {
+pub(super) fn is_for_root_alone(entry: &TreeEntry) -> bool {
     entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == AllowedUsers::nobody())
 }
 

@@ -14,7 +14,7 @@ pub use lmod::{LmodCache, read_lmod_cache};
 
 use crate::rc::SpokenNames;
 use crate::scan::{FileRole, ModuleTree};
-use finding::{Findings, is_for_nobody};
+use finding::{Findings, is_for_root_alone};
 use quell_trace::Errno;
 use std::io;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn count(tree: &ModuleTree, options: &AuditOptions, audit: &mut Audit) {
     for (entry, role) in tree.files() {
         let everybody = tree.is_for_everybody(entry);
         let accepted = entry.cookie().is_some_and(|cookie| cookie.accepted_by(&options.version));
-        if role == FileRole::Module && accepted && !is_for_nobody(entry) {
+        if role == FileRole::Module && accepted && !is_for_root_alone(entry) {
             *(if everybody { &mut audit.modulefiles } else { &mut audit.restricted }) += 1;
         }
         let content = entry.content().unwrap_or_default();
