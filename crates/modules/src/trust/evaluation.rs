@@ -1,6 +1,6 @@
 //! The user as which a tool may evaluate a tree. What other users can change is never evaluated with root's rights.
 
-use super::hands::{NOBODY, is_root};
+use super::changers::{NOBODY, is_root};
 use super::inquiry::TrustInquiry;
 use crate::ModulesError;
 use crate::access::Access;
@@ -40,14 +40,14 @@ impl TrustInquiry {
                 self.path(&path);
             }
             if entry.kind == EntryKind::TooDeep {
-                self.hands.every_user(&path);
+                self.changers.every_user(&path);
             }
         }
     }
 
     fn entry(&mut self, access: &Access, path: &Path) {
-        self.hands.owner(access.uid, path);
-        self.hands.writers(access, path);
+        self.changers.owner(access.uid, path);
+        self.changers.writers(access, path);
     }
 
     /// Adds a tool: its script, the files beside it, and its interpreter.
@@ -87,8 +87,8 @@ pub(crate) fn builder(
     let mut inquiry = TrustInquiry::new();
     inquiry.tool(tool);
     trees.iter().for_each(|tree| inquiry.tree(tree));
-    let hands = inquiry.hands();
-    let Some(place) = hands.place() else { return Ok(User::ourselves()) };
+    let changers = inquiry.changers();
+    let Some(place) = changers.place() else { return Ok(User::ourselves()) };
     let user = User::new("nobody", NOBODY, NOBODY, Vec::new());
     let enters = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -107,7 +107,7 @@ pub(crate) fn prober(tool: &Tool) -> User {
     if is_root() {
         inquiry.tool(tool);
     }
-    match inquiry.hands().place() {
+    match inquiry.changers().place() {
         None => User::ourselves(),
         Some(_) => User::new("nobody", NOBODY, NOBODY, Vec::new()),
     }

@@ -1,6 +1,6 @@
 //! Looks at paths: every directory on the way, the place behind every link, and FUSE mounts on the way.
 
-use super::hands::{Changers, is_roots};
+use super::changers::{Changers, is_roots};
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::walk::steps;
 use quell_base::{MountEntry, mountinfo};
@@ -18,7 +18,7 @@ const STICKY: u32 = 0o1000;
 /// Gathers the users that can change paths. Each place is looked at once.
 #[derive(Debug, Default)]
 pub(crate) struct TrustInquiry {
-    pub(super) hands: Changers,
+    pub(super) changers: Changers,
     seen: BTreeSet<PathBuf>,
     /// Devices of FUSE mounts, with the ordinary users that own the mounts.
     foreign: BTreeMap<u64, u32>,
@@ -48,12 +48,12 @@ impl TrustInquiry {
             let Ok(metadata) = next.symlink_metadata() else {
                 // Any user may make it there.
                 return if is_shared {
-                    self.hands.every_user(&place)
+                    self.changers.every_user(&place)
                 };
             };
             if is_shared {
                 // In a sticky directory only the owner of an entry can exchange it.
-                self.hands.owner(metadata.uid(), &next);
+                self.changers.owner(metadata.uid(), &next);
             }
             if !metadata.is_symlink() {
                 place = next;
@@ -61,9 +61,9 @@ impl TrustInquiry {
                 continue;
             }
             links += 1;
-            let Ok(target) = next.read_link() else { return self.hands.every_user(&next) };
+            let Ok(target) = next.read_link() else { return self.changers.every_user(&next) };
             if links > LINKS {
-                return self.hands.every_user(&next);
+                return self.changers.every_user(&next);
             }
             if target.is_absolute() {
                 place = PathBuf::from("/");
@@ -79,7 +79,7 @@ impl TrustInquiry {
     /// belong to their owners.
     fn place(&mut self, place: &Path) -> bool {
         let Ok(metadata) = place.symlink_metadata() else {
-            self.hands.every_user(place);
+            self.changers.every_user(place);
             return false;
         };
         let acl = Acl::read(|value| rustix::fs::lgetxattr(place, ATTRIBUTE, value));
@@ -87,10 +87,10 @@ impl TrustInquiry {
         let is_shared = metadata.is_dir() && access.mode & STICKY != 0 && !is_roots(&access);
         if self.seen.insert(place.to_owned()) {
             self.foreign(metadata.dev(), place);
-            self.hands.owner(access.uid, place);
+            self.changers.owner(access.uid, place);
             // Permissions of a character device do not count: nothing of it is evaluated.
             if !is_shared && !metadata.file_type().is_char_device() {
-                self.hands.writers(&access, place);
+                self.changers.writers(&access, place);
             }
         }
         is_shared
@@ -98,7 +98,7 @@ impl TrustInquiry {
 
     pub(super) fn foreign(&mut self, device: u64, place: &Path) {
         if let Some(user) = self.foreign.get(&device) {
-            self.hands.owner(*user, place);
+            self.changers.owner(*user, place);
         }
     }
 
@@ -107,8 +107,8 @@ impl TrustInquiry {
         self.foreign.contains_key(&device)
     }
 
-    pub(crate) fn hands(self) -> Changers {
-        self.hands
+    pub(crate) fn changers(self) -> Changers {
+        self.changers
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let whose = |name: &str| {
             let mut inquiry = TrustInquiry::new();
             inquiry.path(&path(name));
-            inquiry.hands().whose()
+            inquiry.changers().changed_by()
         };
         for name in
             ["roots", "alices", "shared", "shared/roots", "shared/alices", "alices/deep", "roots/deep"]

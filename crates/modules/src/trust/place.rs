@@ -1,6 +1,6 @@
 //! Refuses places in which root must not work, and files that another user made; lets one user pass through a directory.
 
-use super::hands::is_root;
+use super::changers::is_root;
 use super::inquiry::TrustInquiry;
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Acl};
@@ -17,7 +17,7 @@ pub fn refuse_place(directory: &Path) -> Result<(), ModulesError> {
     }
     let mut inquiry = TrustInquiry::new();
     inquiry.path(directory);
-    match inquiry.hands().place() {
+    match inquiry.changers().place() {
         None => Ok(()),
         Some(place) => Err(ModulesError::Untrusted { path: directory.to_owned(), place: place.to_owned() }),
     }

@@ -176,10 +176,10 @@ impl ToolsJudge {
             (false, _) => (self.users.clone(), None),
             (true, false) => (vec![User::ourselves()], None),
             (true, true) => {
-                let hands = self.hands(trees, sides);
-                let mut classes = users::of(trees, &hands);
+                let changers = self.changers(trees, sides);
+                let mut classes = users::of(trees, &changers);
                 classes.unasked.retain(|user| !self.members.contains(user));
-                (classes.asked, UnaskedUsers::of(&classes.unasked, hands.place()))
+                (classes.asked, UnaskedUsers::of(&classes.unasked, changers.place()))
             }
         };
         let further: Vec<User> = self.members.iter().filter(|user| !asked.contains(user)).cloned().collect();
@@ -188,7 +188,7 @@ impl ToolsJudge {
     }
 
     /// The users that can change what is evaluated.
-    fn hands(&self, trees: &[&ModuleTree], sides: [&JudgedSide; 2]) -> Changers {
+    fn changers(&self, trees: &[&ModuleTree], sides: [&JudgedSide; 2]) -> Changers {
         let mut inquiry = TrustInquiry::new();
         trees.iter().for_each(|tree| inquiry.tree(tree));
         // A modulepath that could not be listed has no tree.
@@ -198,7 +198,7 @@ impl ToolsJudge {
         inquiry.variables(self.variables.iter().map(|(_, value)| value));
         let own = sides.iter().flat_map(|side| &side.variables).map(|(_, value)| value.into());
         inquiry.variables(&own.collect::<Vec<OsString>>());
-        inquiry.hands()
+        inquiry.changers()
     }
 }
 
@@ -407,7 +407,7 @@ impl Opened {
                 if let Some(scanned) = Scanned::of(directory)? {
                     inquiry.tree(&scanned.tree);
                 }
-                self.whose.insert(directory.clone(), inquiry.hands().whose());
+                self.whose.insert(directory.clone(), inquiry.changers().changed_by());
             }
         }
         let is_safe = |path: &PathBuf| self.whose.get(path).is_some_and(|whose| users::may_ask(*whose, user));

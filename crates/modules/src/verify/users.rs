@@ -30,8 +30,8 @@ pub(super) struct Classes {
 /// A tree that only root can change is evaluated as each class. A tree that one other user can change is evaluated as that
 /// user and as a user without rights; any other tree only as a user without rights. The authors of a tree choose its owners,
 /// groups and lists, and a modulefile runs with the rights of the class that evaluates it.
-pub(super) fn of(trees: &[&ModuleTree], hands: &Changers) -> Classes {
-    let whose = hands.whose();
+pub(super) fn of(trees: &[&ModuleTree], changers: &Changers) -> Classes {
+    let whose = changers.changed_by();
     let (classes, further_sets) = all(trees);
     let (asked, mut unasked): (Vec<User>, Vec<User>) =
         classes.into_iter().partition(|user| may_ask(whose, user));
@@ -255,7 +255,7 @@ mod tests {
     fn asked(trees: &[&ModuleTree]) -> Vec<User> {
         let mut inquiry = TrustInquiry::new();
         trees.iter().for_each(|tree| inquiry.tree(tree));
-        of(trees, &inquiry.hands()).asked
+        of(trees, &inquiry.changers()).asked
     }
 
     /// `of` is user, group and mode.
@@ -338,7 +338,7 @@ mod tests {
         };
         let entries = (10..50).flat_map(pair).collect();
         let tree = ModuleTree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
-        let classes = of(&[&tree], &TrustInquiry::new().hands());
+        let classes = of(&[&tree], &TrustInquiry::new().changers());
         let sets = |users: &[User]| users.iter().filter(|user| user.name.contains(" and ")).count();
         assert_eq!((sets(&classes.asked), classes.unasked.len()), (32, 8));
         let told = UnaskedUsers::of(&classes.unasked, None).unwrap();
@@ -351,9 +351,9 @@ mod tests {
         let tree = tree(&[(9, 0, 0o600), (8, 0, 0o600), (0, 60, 0o640)]);
         let mut inquiry = TrustInquiry::new();
         inquiry.tree(&tree);
-        let hands = inquiry.hands();
-        let classes = of(&[&tree], &hands);
-        let told = UnaskedUsers::of(&classes.unasked, hands.place()).unwrap();
+        let changers = inquiry.changers();
+        let classes = of(&[&tree], &changers);
+        let told = UnaskedUsers::of(&classes.unasked, changers.place()).unwrap();
         assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 60"]);
         assert!(told.to_string().contains("other users can change `/m/a/1`"), "{told}");
     }

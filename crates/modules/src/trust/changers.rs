@@ -40,7 +40,7 @@ impl Changers {
         self.place.as_deref()
     }
 
-    pub(crate) fn whose(&self) -> ChangedBy {
+    pub(crate) fn changed_by(&self) -> ChangedBy {
         match (self.many, self.users.len(), self.users.first()) {
             (false, 0, _) => ChangedBy::Roots,
             (false, 1, Some(user)) => ChangedBy::Of(*user),
@@ -81,8 +81,8 @@ impl Changers {
 
 /// Tells whether a file belongs to root, and no other user may write in it.
 pub(crate) fn is_roots(access: &Access) -> bool {
-    let mut hands = Changers::default();
-    hands.owner(access.uid, Path::new("/"));
-    hands.writers(access, Path::new("/"));
-    hands.whose() == ChangedBy::Roots
+    let mut changers = Changers::default();
+    changers.owner(access.uid, Path::new("/"));
+    changers.writers(access, Path::new("/"));
+    changers.changed_by() == ChangedBy::Roots
 }
