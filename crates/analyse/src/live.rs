@@ -17,7 +17,7 @@ pub enum Live {
     Parent(PathId, &'static str),
     /// This directory.
     Itself(PathId, &'static str),
-    /// What is watched: a directory itself, or the one that a file is in.
+    /// Something that the program watches: a directory, or the directory of a file.
     Watched(PathId),
     /// The smallest directory that holds both names.
     Together(PathId, PathId, &'static str),

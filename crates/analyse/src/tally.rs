@@ -36,7 +36,7 @@ pub struct Tally<'a> {
     by_path: Vec<PathTally>,
     judge: HabitJudge,
     live_judge: LiveJudge<'a>,
-    /// What must stay the original.
+    /// Everything that must stay the original.
     live: HashSet<Live>,
     /// Names that are waited for: from when until when.
     awaited: HashMap<PathId, (Nanos, Nanos)>,

@@ -93,7 +93,7 @@ pub(crate) fn opened(path: &Path, trust: ImageTrust) -> Result<Opening, ImageErr
     }
 }
 
-/// Refuses a way on which another user could put another file in an image's place.
+/// Refuses a path on which another user could put another file in the place of the image.
 fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
     match way.replaceable() {
         Some(by) => Err(ImageError::Replaceable { by: by.to_owned() }),
@@ -141,7 +141,7 @@ fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
 
 /// Copies a growing part of the image until its metadata and index are there.
 ///
-/// The end of the index is not known from the first block. Bytes that are read beyond it are content, which will be wanted.
+/// The first block does not tell where the index ends. Bytes that are read beyond the index are content, which the run will need.
 fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     let memory = Arc::new(memory);
     let length = memory.bytes().len();
@@ -152,14 +152,14 @@ fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
         present = wanted;
         match Image::open(SharedImage(Arc::clone(&memory))) {
             Ok(image) => return Ok((image, memory)),
-            Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
+            Err(error) if present == length || !is_for_lack_of_bytes(&error) => return Err(error.into()),
             Err(_) => {}
         }
     }
 }
 
-/// Tells whether zeros where the index or a directory should be could have caused `error`.
-fn is_for_want_of_bytes(error: &OpenError) -> bool {
+/// Tells whether bytes that are not there yet, and read as zeros, could have caused `error`.
+fn is_for_lack_of_bytes(error: &OpenError) -> bool {
     matches!(
         error,
         OpenError::NotQuell

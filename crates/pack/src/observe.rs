@@ -55,7 +55,7 @@ struct Observer<'a> {
     /// Counts events over all recordings: the order of first access.
     clock: &'a mut u64,
     judge: LiveJudge<'a>,
-    /// What the last event makes live.
+    /// The names and directories that the last event makes live.
     live: Vec<Live>,
     /// The program may read by asynchronous calls, which the recorder does not see.
     reads_unseen: bool,

@@ -17,7 +17,7 @@ pub struct ReplayPlan {
     pub operations: u64,
     /// Recorded processes that issue any.
     pub processes: u64,
-    /// Calls that will not.
+    /// Calls that will not be issued.
     pub skipped: SkippedCalls,
     /// Shape: one entry a recorded process; idle ones are empty.
     pub(super) programmes: Vec<Programme>,

@@ -67,7 +67,7 @@ pub struct SpreadNode<'a> {
     pub interface: Option<IpAddr>,
     /// Its part.
     pub role: SpreadRole<'a>,
-    /// Says yes when the caller wants to stop.
+    /// Returns true when the caller wants to stop.
     pub stop: Stop<'a>,
 }
 

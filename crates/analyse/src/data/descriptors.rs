@@ -162,7 +162,7 @@ impl Descriptors {
             self.end_next();
         }
         while self.threads.get(self.uses.len()).is_some_and(|thread| thread.start <= event.end()) {
-            self.bear();
+            self.add_next_thread();
         }
     }
 
@@ -265,7 +265,7 @@ impl Descriptors {
         closing.into_iter().for_each(|fd| self.forget(event.thread, fd, event.end()));
     }
 
-    fn bear(&mut self) {
+    fn add_next_thread(&mut self) {
         let number = self.uses.len() as u32;
         let thread = &self.threads[self.uses.len()];
         let (process, shares) = (thread.process, thread.shares_files);

@@ -96,8 +96,8 @@ fn cache(tool: ModuleTool, trees: &[String]) -> (String, String) {
     }
 }
 
-/// With a cache nothing below a tree is asked. What reading the cache costs instead: of Environment Modules, as much
-/// in each tree; of Lmod, outside of them.
+/// With a cache no tool asks for anything below a tree. Environment Modules reads one cache in each tree instead, and Lmod one
+/// cache outside of the trees.
 fn cached(case: &Case<'_>, tool: ModuleTool, trees: &BTreeSet<Vec<u8>>) -> Effect {
     let mut effect = Effect::default();
     for tree in trees {

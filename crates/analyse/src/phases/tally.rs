@@ -15,7 +15,7 @@ pub struct PhaseTally<'a> {
     kinds: NameKinds,
     /// Shape: one entry a path: the program that opened it last, plus 1.
     opened: Vec<u32>,
-    /// Shape: one entry a process: the programs that it executed, those to come last.
+    /// Shape: one entry a process: the programs that it will execute, the next one at the end.
     executed: Vec<Vec<Option<PathId>>>,
     /// Shape: one entry a process that was born: its program.
     running: Vec<Option<u32>>,
@@ -50,7 +50,7 @@ impl<'a> PhaseTally<'a> {
 
     /// Looks at an event. Events come in the order of the recording.
     pub fn add(&mut self, event: &Event) {
-        self.bear(event);
+        self.add_children(event);
         if event.call.class() == Class::Exec && event.outcome.is_success() {
             return self.execute(event);
         }
@@ -91,7 +91,7 @@ impl<'a> PhaseTally<'a> {
     }
 
     /// Children run their parent's program until they execute one.
-    fn bear(&mut self, event: &Event) {
+    fn add_children(&mut self, event: &Event) {
         while let Some(process) = self.processes.get(self.running.len()) {
             if process.start > event.end() {
                 break;

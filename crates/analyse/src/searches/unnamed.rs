@@ -27,11 +27,11 @@ const FEWEST_MISSES: u32 = 10;
 /// asks each directory for the same few names (`.gitignore`) looks like a search.
 const FEWEST_ENTRIES: usize = 3;
 const FEWEST_NAMES: u64 = 5;
-/// Two directories follow each other in a list that is said nowhere when so many names were looked for in both.
+/// Two directories follow each other in an undeclared list when so many names were looked for in both.
 const FEWEST_SHARED: u32 = 3;
 /// Nine of ten steps from one directory to the next go the same way.
 const IN_ORDER: u64 = 10;
-/// What a program adds to a list that it hands on is less than one part in so many.
+/// A program adds less than one part in so many to a list that it hands on.
 const ADDED: u64 = 10;
 /// No program has more lists.
 const MOST_LISTS: usize = 8;
@@ -364,7 +364,7 @@ impl Groups {
                 group.iter().for_each(|node| _ = self.parents.remove(node));
             }
         }
-        // What stays has its group written anew: a root may have been raised.
+        // The group of a remaining node is written anew: a root may have been raised.
         for group in groups {
             let stay: Vec<PathNode> =
                 group.into_iter().filter(|node| self.parents.contains_key(node)).collect();
@@ -455,7 +455,7 @@ impl List {
             let above =
                 |entry: PathNode| tree.upwards(tree.parent(entry)).filter(|node| tree.text(*node) != b"/");
             let mut below: NodeMap<u64> = NodeMap::default();
-            // What lies deeper comes first: an entry above others is asked for them too.
+            // The deepest come first: a call on a deep entry also asks for those above it.
             let mut order: Vec<usize> = (0..self.elements.len()).collect();
             order.sort_by_key(|position| Reverse(above(self.elements[*position]).count()));
             let mut own = vec![0; self.elements.len()];

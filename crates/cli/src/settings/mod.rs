@@ -10,8 +10,8 @@
 //! concerns is parsed once.
 //!
 //! **Ranks.** Under a launcher no rank looks into the home directory: on a shared file system that would be a storm of
-//! our own, and half of the ranks with other settings than the rest would be worse. The site's file is read by all,
-//! a file that is named by all too. The first rank says so when the user's file would have changed something.
+//! our own, and half of the ranks with other settings than the rest would be worse. Every rank reads the
+//! site's file, and a file that `--config` names. The first rank says so when the user's file would have changed something.
 //!
 //! **Flaws.** `record` and `run` wrap a program that must not die of a settings file: they warn once a job and go on with
 //! what is right. Elsewhere a flaw in a file of the user's own is an error; one in the site's file, which the user
@@ -52,7 +52,7 @@ pub(crate) struct SettingsFile {
     flaws: Vec<Flaw>,
 }
 
-/// A command line and what was known when it was parsed.
+/// A parsed command line, with its matches and the settings files.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) arguments: Arguments,
@@ -113,7 +113,7 @@ fn with_separator(words: &[OsString]) -> Cow<'_, [OsString]> {
     Cow::Owned([&words[..at], &["--".into()][..], &words[at..]].concat())
 }
 
-/// A right command line of `quell run`, and what it was parsed by.
+/// A valid command line of `quell run`, with the definitions that parsed it.
 fn matches_of_run(words: &[OsString]) -> Option<(Command, ArgMatches)> {
     let mut definitions = (words.get(1)? == "run").then(Arguments::of_run)?;
     let matches = definitions.try_get_matches_from_mut(words).ok()?;

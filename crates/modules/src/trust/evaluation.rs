@@ -1,4 +1,4 @@
-//! The user as which a tool may evaluate a tree. What other users can change is never evaluated with root's rights.
+//! The user as which a tool may evaluate a tree. No tool evaluates with root's rights what other users can change.
 
 use super::changers::{NOBODY, is_root};
 use super::inquiry::TrustInquiry;

@@ -215,7 +215,7 @@ impl Packed {
     }
 }
 
-/// A damaged image answers `EIO`: it was verified when it was opened, so its file was changed since.
+/// A damaged image answers `EIO`: it was verified when it was opened, so its file has changed since.
 pub(crate) fn damaged(_corrupt: Corrupt) -> Errno {
     Errno::IO
 }

@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::question::StartQuestion;
 use crate::workload::StartScript;
 
-/// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and what is said is their mean.
+/// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and the forecast is their mean.
 pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
     let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);

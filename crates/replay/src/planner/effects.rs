@@ -27,7 +27,7 @@ impl Planner<'_> {
             Call::Chdir | Call::Fchdir if succeeded => self.draft(event).table.directory = event.target,
             _ => {}
         }
-        // A number that was given again without a close that we saw is another file's.
+        // A descriptor number that is used again without a recorded close belongs to another file.
         if let (Class::Open, Outcome::Success(fd)) = (event.call.class(), event.outcome)
             && let Ok(fd) = i32::try_from(fd)
             && self.draft(event).table.files.get(&fd).is_some_and(|held| held.path != event.target)

@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let trees = trees.map_err(explain)?;
     let mut plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
-        // Before anything is written: if the plan cannot be printed, nothing is converted.
+        // The plan is printed first: if that fails, nothing is converted.
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
@@ -168,7 +168,7 @@ fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) 
         "summary: {gone} files go, {written_files} are written, {left} rc files stay, {hidden} names are hidden"
     ));
     printer.detail(&format!(
-        "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
+        "`avail` opens {gone} files fewer, `load` those of one name fewer; `quell modules measure` counts the calls"
     ));
     let verdict = match written {
         _ if !plan.is_possible() => "not possible, for the reasons above",

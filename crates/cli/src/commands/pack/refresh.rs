@@ -59,7 +59,7 @@ pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Resul
     Ok(0)
 }
 
-/// Reads a file of `quell run --learn`, which must be of the image.
+/// Reads a file that `quell run --learn` wrote.
 fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
@@ -71,7 +71,7 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
     })
 }
 
-/// A compressed image stays one.
+/// A compressed image stays compressed.
 fn form(flags: &Pack, path: &Path) -> Result<ImageForm, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
