@@ -1,4 +1,4 @@
-//! Checks that the sources of an image are unchanged: compares attributes with the originals, many at a time.
+//! Checks that the originals of an image are unchanged: compares attributes with the originals, many at a time.
 //!
 //! Compared are the files that the image holds, whatever else the recording asked for, and the directories that it covers: a
 //! program would get wrong answers about these if they had changed. The time of the last inode change decides: no program
@@ -53,7 +53,7 @@ impl Checked {
     }
 }
 
-/// Compares an image with its sources. A complete image whose directories this node does not all have is compared with
+/// Compares an image with its originals. A complete image whose directories this node does not all have is compared with
 /// nothing.
 ///
 /// `path` is the image's own, whose name does not count as a name in a directory.
@@ -66,7 +66,7 @@ pub fn check<B: AsRef<[u8]> + Sync>(
     path: &Path,
     parallelism: usize,
 ) -> Result<Checked, ImageError> {
-    if !is_beside_its_sources(image) {
+    if !has_its_originals(image) {
         return Ok(Checked::default());
     }
     let subjects = subjects(image)?;
@@ -148,9 +148,9 @@ fn open(directory: &Path) -> Result<std::os::fd::OwnedFd, Errno> {
 /// A name itself is looked at, and nothing is mounted for it.
 const LOOK_AT: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);
 
-/// Tells whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
+/// Tells whether an image has originals on this node: those of a complete one may be gone, or may never have been here. It
 /// counts as having them if this node has a directory for each root.
-pub(crate) fn is_beside_its_sources<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
+pub(crate) fn has_its_originals<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     let index = image.index();
     index.beyond() == Beyond::Originals || index.roots().all(|root| path_of(root.path.to_vec()).is_dir())
 }

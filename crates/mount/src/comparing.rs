@@ -1,4 +1,4 @@
-//! The comparison of the image with its sources, for a rank that is about to run from it.
+//! The comparison of the image with its originals, for a rank that is about to run from it.
 //!
 //! A node answers nothing before it is known where the image still holds. Of a job with several nodes one rank compares and
 //! publishes the outcome, and the first rank of each other node waits for it. A process that no launcher started compares for

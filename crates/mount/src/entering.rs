@@ -8,7 +8,7 @@ use quell_image::Image;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::check::is_beside_its_sources;
+use crate::check::has_its_originals;
 use crate::comparing::Comparing;
 use crate::error::{RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
@@ -165,7 +165,7 @@ fn layout_of(image: &Image<SharedImage>, place: &MeetingPlace) -> Layout {
         roots: paths(index.roots().map(|root| root.path).collect()),
         live: paths(index.live_directories().map(|live| live.path).collect()),
         beyond: index.beyond(),
-        own_root: (!is_beside_its_sources(image)).then(|| path_of(directory.to_vec())),
+        own_root: (!has_its_originals(image)).then(|| path_of(directory.to_vec())),
         source: place.name().to_owned(),
     }
 }

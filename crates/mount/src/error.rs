@@ -73,7 +73,7 @@ pub enum SetupStep {
         /// Bytes that it may take.
         allowed: u64,
     },
-    /// Using an image whose sources have changed.
+    /// Using an image whose originals have changed.
     Stale {
         /// The number of changes.
         changes: u64,
@@ -165,7 +165,7 @@ impl fmt::Display for Unavailable {
                 write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
             }
             SetupStep::Stale { changes } => {
-                write!(formatter, "{changes} of its sources changed since it was packed")
+                write!(formatter, "{changes} of its originals changed since it was packed")
             }
             _ => OsError(self.errno).fmt(formatter),
         }?;
@@ -294,8 +294,8 @@ pub enum RunError {
     /// The image is fine, but it cannot be put in place here.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// Sources of the image changed after it was packed.
-    #[error("{} of the image's sources changed since it was packed", .changes.len())]
+    /// Originals of the image changed after it was packed.
+    #[error("{} of the image's originals changed since it was packed", .changes.len())]
     Stale {
         /// The image.
         image: PathBuf,
@@ -327,7 +327,7 @@ pub enum RunError {
         source: OsError,
     },
     /// The file for lessons cannot be written.
-    #[error("file for what is learned `{}`", .path.display())]
+    #[error("lessons file `{}`", .path.display())]
     Learned {
         /// The file.
         path: PathBuf,
@@ -346,7 +346,7 @@ impl RunError {
         matches!(self, Self::Image { .. } | Self::Unavailable(_) | Self::Threads)
     }
 
-    /// Exit status for this error: 127 not found, 126 not executable, 1 for changed sources, else 125.
+    /// Exit status for this error: 127 not found, 126 not executable, 1 for changed originals, else 125.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::CommandNotFound { .. } => 127,

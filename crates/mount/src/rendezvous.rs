@@ -71,7 +71,7 @@ impl MeetingPlace {
         Ok(Self(format!("quell-{}-{}", &image.finalize().to_hex()[..16], &rest.finalize().to_hex()[..16])))
     }
 
-    /// The place of processes without a launcher that found the same changes of the image's sources.
+    /// The place of processes without a launcher that found the same changes of the image's originals.
     pub(crate) fn of_those_who_found(self, staleness: &Staleness) -> Self {
         match (staleness.is_nothing(), self.0.rsplit_once('-')) {
             (false, Some((image, rest))) => {

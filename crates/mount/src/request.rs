@@ -54,7 +54,7 @@ pub enum StalePolicy {
     Refuse,
 }
 
-/// Sources that have changed, and are served from the originals.
+/// Originals that have changed, and answer for themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct StaleOriginals<'a> {
     /// Shape: sorted by path, not empty.
@@ -94,7 +94,7 @@ pub struct RunRequest {
     pub command: Vec<OsString>,
     /// Job and step: ranks with the same share a namespace and end together.
     pub job: String,
-    /// The check for changed sources. One rank of a job should make it.
+    /// The check for changed originals. One rank of a job should make it.
     pub check: OriginalsCheck,
     /// The effect of its outcome.
     pub on_stale: StalePolicy,

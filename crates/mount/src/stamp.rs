@@ -1,4 +1,4 @@
-//! A stamp beside an image: that it was compared with its sources, just now.
+//! A stamp beside an image: that it was compared with its originals, just now.
 //!
 //! Ranks that find one do not compare again, so that the tasks of a job array start without a check each. It is a file
 //! of text beside the image:
@@ -42,7 +42,7 @@ const FIRST: &str = "quell-checked 1";
 /// More than any stamp has.
 const LENGTH_MAX: usize = 4096;
 
-/// The time at which an image was compared with its sources.
+/// The time at which an image was compared with its originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Unit: seconds since 1970.

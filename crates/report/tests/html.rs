@@ -127,7 +127,7 @@ fn what_everybody_reads_needs_no_script() {
     insta::assert_snapshot!(words(&page, "<section class=\"doubts\"", "<div id=\"charts\""), @r#"
     <section class="doubts" role="note" aria-label="Read with care"><h2>Read with care</h2>
     <ul>
-    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; what is counted did happen.</span></li>
+    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; the counted operations did happen.</span></li>
     <li data-code="lost-events">2 events were lost. <span>Read the counts as lower bounds, or record again.</span></li>
     <li data-code="unknown-file-system">5 of 5 metadata operations are on no known file system. <span>Look for chroot, containers or descriptors passed over sockets.</span></li>
     <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li></ul></section><section id="storm" aria-labelledby="storm-title">

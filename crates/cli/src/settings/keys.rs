@@ -34,8 +34,8 @@ impl Shape {
 pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
         "config" => Some("it names a settings file"),
-        "force" => Some("what may be replaced is said each time"),
-        "auto" => Some("it stands in an image's place on the command line"),
+        "force" => Some("each command must name what it may replace"),
+        "auto" => Some("it takes the place of the image on the command line"),
         "refresh" | "explain" | "all" | "max" | "older" => Some("it is said each time"),
         "cache" => None,
         "here" => Some("it is true of one log"),

@@ -171,7 +171,7 @@ fn slept(scripts: &[StartScript]) -> Option<String> {
     let longest = gaps.fold(0.0, f64::max);
     (longest >= LONG).then(|| {
         format!(
-            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` says what it computes"
+            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` gives the time that it computes"
         )
     })
 }
