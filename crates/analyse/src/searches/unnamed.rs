@@ -472,6 +472,7 @@ impl List {
         walked
     }
 
+    /// Adds the list, with its entries and the names that were looked for, to `searches`.
     fn enter(
         &self,
         origin: String,
@@ -481,73 +482,80 @@ impl List {
         tree: &PathNodes<'_>,
         searches: &mut Searches,
     ) {
-        let mut counts = vec![EntryCounts::default(); self.elements.len()];
-        let mut entries: Vec<ListEntry> = self
-            .elements
-            .iter()
-            .map(|node| ListEntry { resolved: tree.text(*node).into(), spare: 0, walked: 0 })
-            .collect();
-        for (name, asked) in self.names(table, tree) {
-            let itself = name.is_empty();
-            // In one directory, a name would be asked for where it was found, or once in vain.
-            let is_kept = |(index, (_, _, asked)): (usize, &(usize, PathNode, Asked)), any: bool| {
-                if any { asked.found } else { index == 0 }
-            };
-            let any = !itself && asked.iter().any(|(_, _, asked)| asked.found);
-            let mut wanted = WantedCounts { searches: 1, ..WantedCounts::default() };
-            for (index, row) in asked.iter().enumerate() {
-                let (position, node, calls) = row;
-                let (operations, missed) = (u64::from(calls.operations), u64::from(calls.missed));
-                let found = calls.found && !itself;
-                counts[*position].add(EntryCounts {
-                    position: 0,
-                    searches: 1,
-                    probes: operations,
-                    missed,
-                    hits: found.into(),
-                });
-                if !is_kept((index, row), any) {
-                    entries[*position].spare += operations;
-                }
-                if let Some(directory) = tree.text(calls.resolved).strip_suffix(name).filter(|_| !itself)
-                    && let [directory @ .., b'/'] = directory
-                {
-                    entries[*position].resolved = directory.into();
-                }
-                wanted.probes += operations;
-                wanted.missed += missed;
-                if found && wanted.found.is_none() {
-                    wanted.found = Some(tree.text(*node).into());
-                }
-            }
-            let name = if itself { &b"(the directory itself)"[..] } else { name };
+        let mut rows: Vec<ListRow> =
+            self.elements.iter().map(|node| ListRow::of_directory(tree.text(*node))).collect();
+        for (name, calls) in self.names(table, tree) {
+            let wanted = count_name(name, &calls, tree, &mut rows);
+            let name = if name.is_empty() { &b"(the directory itself)"[..] } else { name };
             let key = WantedKey { kind: SearchKind::Other, name: name.into(), asked_by: None };
             searches.wanted.entry(key).or_default().add(wanted);
         }
-        for (entry, walked) in entries.iter_mut().zip(self.walked(table, tree)) {
-            entry.walked = walked;
+        for (row, walked) in rows.iter_mut().zip(self.walked(table, tree)) {
+            row.entry.walked = walked;
         }
-        let mut facts = ListFacts {
-            asked_by: [program_name(table.image, images)].into(),
-            source,
-            entries: BTreeMap::new(),
-        };
-        let rows = self.elements.iter().zip(counts).zip(entries).enumerate();
-        for (position, ((node, counts), entry)) in rows.filter(|(_, ((_, counts), _))| counts.searches > 0) {
+        let mut entries = BTreeMap::new();
+        for (position, (node, row)) in self.elements.iter().zip(rows).enumerate() {
+            if row.counts.searches == 0 {
+                continue;
+            }
             let directory: Box<[u8]> = tree.text(*node).into();
             let key =
                 EntryKey { kind: SearchKind::Other, origin: origin.clone(), directory: directory.clone() };
-            let counts = EntryCounts { position: position as u32, ..counts };
-            searches
-                .entries
-                .entry(key)
-                .or_insert(EntryCounts { position: u32::MAX, ..Default::default() })
-                .add(counts);
-            facts.entries.insert(directory, entry);
+            let unplaced = EntryCounts { position: u32::MAX, ..EntryCounts::default() };
+            let counts = EntryCounts { position: position as u32, ..row.counts };
+            searches.entries.entry(key).or_insert(unplaced).add(counts);
+            entries.insert(directory, row.entry);
         }
+        let facts = ListFacts { asked_by: [program_name(table.image, images)].into(), source, entries };
         match searches.lists.get_mut(&origin) {
             Some(list) => list.add(facts),
             None => _ = searches.lists.insert(origin, facts),
         }
     }
+}
+
+/// An entry of a list while its calls are counted.
+struct ListRow {
+    counts: EntryCounts,
+    entry: ListEntry,
+}
+
+impl ListRow {
+    fn of_directory(path: &[u8]) -> Self {
+        let entry = ListEntry { resolved: path.into(), spare: 0, walked: 0 };
+        Self { counts: EntryCounts::default(), entry }
+    }
+}
+
+/// Counts the calls on one name in the rows of the entries in which it was looked for; `name` is empty for the entries themselves.
+/// Shape of `calls`: row, path and calls, in the order of the first calls.
+fn count_name(
+    name: &[u8],
+    calls: &[(usize, PathNode, Asked)],
+    tree: &PathNodes<'_>,
+    rows: &mut [ListRow],
+) -> WantedCounts {
+    let itself = name.is_empty();
+    let is_found = !itself && calls.iter().any(|(_, _, asked)| asked.found);
+    let mut wanted = WantedCounts { searches: 1, ..WantedCounts::default() };
+    for (index, (position, node, asked)) in calls.iter().enumerate() {
+        let row = &mut rows[*position];
+        let (probes, missed) = (u64::from(asked.operations), u64::from(asked.missed));
+        let hit = asked.found && !itself;
+        row.counts.add(EntryCounts { position: 0, searches: 1, probes, missed, hits: hit.into() });
+        // In one directory, a name would be asked for where it was found, or once in vain.
+        if !(if is_found { asked.found } else { index == 0 }) {
+            row.entry.spare += probes;
+        }
+        if let Some([directory @ .., b'/']) = tree.text(asked.resolved).strip_suffix(name).filter(|_| !itself)
+        {
+            row.entry.resolved = directory.into();
+        }
+        wanted.probes += probes;
+        wanted.missed += missed;
+        if hit && wanted.found.is_none() {
+            wanted.found = Some(tree.text(*node).into());
+        }
+    }
+    wanted
 }
