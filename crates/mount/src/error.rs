@@ -341,11 +341,6 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Tells whether the command can still be run plain: the image could not be used, but nothing says it must not run.
-    pub fn allows_plain_run(&self) -> bool {
-        matches!(self, Self::Image { .. } | Self::Unavailable(_) | Self::Threads)
-    }
-
     /// Exit status for this error: 127 not found, 126 not executable, 1 for changed originals, else 125.
     pub fn exit_status(&self) -> u8 {
         match self {

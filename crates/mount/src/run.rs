@@ -36,7 +36,7 @@ use crate::wrapper::stay_behind;
 ///
 /// `tell` is told by the rank that compares what is served from the originals.
 ///
-/// **Errors** see [`RunError`]; [`RunError::allows_plain_run`] says whether [`run_plain`] makes sense.
+/// **Errors** see [`RunError`].
 pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleOriginals<'_>)) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let learned = prepare_learned(request)?;
