@@ -9,20 +9,20 @@ use rustix::io::Errno;
 use std::path::Path;
 
 /// An image, mapped.
-pub(crate) type Opened = Image<ImageView>;
+pub(crate) type OpenedImage = Image<ImageView>;
 
 /// Opens an image of any owner: its content is only read.
-pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
+pub(crate) fn open(path: &Path) -> Result<OpenedImage, Failure> {
     quell_mount::view(path).map_err(|error| refuse(path, error))
 }
 
 /// Opens an image for export, after a check of every byte.
-pub(crate) fn open_whole(path: &Path) -> Result<Opened, Failure> {
+pub(crate) fn open_whole(path: &Path) -> Result<OpenedImage, Failure> {
     sound(path, open(path)?)
 }
 
 /// `image`, which lies at `path`, if every byte of it is as it was written.
-pub(crate) fn sound(path: &Path, image: Opened) -> Result<Opened, Failure> {
+pub(crate) fn sound(path: &Path, image: OpenedImage) -> Result<OpenedImage, Failure> {
     let report = quell_image::check::check(&image);
     match report.findings.first() {
         None => Ok(image),

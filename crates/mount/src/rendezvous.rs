@@ -32,7 +32,7 @@ pub(crate) struct MeetingPlace(String);
 
 /// The facts that ranks must have in common to share a namespace.
 #[derive(Debug)]
-pub(crate) struct Common<'a> {
+pub(crate) struct NamespaceKey<'a> {
     /// `stat` of the image.
     pub(crate) image: &'a Stat,
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
@@ -43,7 +43,7 @@ pub(crate) struct Common<'a> {
 
 impl MeetingPlace {
     /// The place for `common` and for this process' user and namespaces: ranks in different containers do not meet.
-    pub(crate) fn of(common: &Common<'_>) -> Result<Self, Errno> {
+    pub(crate) fn of(common: &NamespaceKey<'_>) -> Result<Self, Errno> {
         let image = common.image;
         let image = digest(&[
             image.st_dev,
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_place_depends_on_the_job() {
         let image = rustix::fs::stat("/proc/self/exe").unwrap();
-        let of = |job| MeetingPlace::of(&Common { image: &image, job, mode: ImageMode::Auto }).unwrap();
+        let of = |job| MeetingPlace::of(&NamespaceKey { image: &image, job, mode: ImageMode::Auto }).unwrap();
         assert_eq!(of("17.0"), of("17.0"));
         assert_ne!(of("17.0"), of("17.1"));
         assert_eq!(of("17.0").image_part(), of("17.1").image_part());

@@ -21,7 +21,7 @@ use crate::error::{ImageError, OsError, RunError, SetupStep, Unavailable};
 use crate::loaded::verify_owner;
 use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
-use crate::rendezvous::{Common, MeetingPlace};
+use crate::rendezvous::{MeetingPlace, NamespaceKey};
 use crate::request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
     umask,
@@ -42,7 +42,7 @@ pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleOriginals<'_>)) -> Re
     let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;
     verify_owner(&image, request.trust).map_err(|source| image_error(request, source))?;
-    let common = Common { image: &image, job: &request.job, mode: request.mode };
+    let common = NamespaceKey { image: &image, job: &request.job, mode: request.mode };
     let place = MeetingPlace::of(&common).map_err(|errno| Unavailable::new(SetupStep::Meet, errno))?;
     if let Some((outer, mode)) = surrounding_place(&place) {
         return Err(run_inside(request, &outer, mode, stats));

@@ -12,7 +12,7 @@ use object::read::ReadCache;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, ReadRef};
 use quell_base::escape;
-use quell_trace::resolve::{Answer, Links};
+use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::Finish;
 use quell_trace::{ElfFile, PathId, Stripe};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -29,15 +29,15 @@ pub(crate) struct LinkAsker {
 }
 
 impl Links for LinkAsker {
-    fn link(&mut self, path: &[u8]) -> Answer {
+    fn link(&mut self, path: &[u8]) -> LinkAnswer {
         // In this process these links would lead to the recorder.
         if path == b"/proc/self" || path == b"/proc/thread-self" {
-            return Answer::NoLink;
+            return LinkAnswer::NoLink;
         }
         match rustix::fs::readlink(OsStr::from_bytes(path), Vec::new()) {
-            Ok(target) => Answer::Link(target.into_bytes()),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Answer::Absent,
-            Err(_) => Answer::NoLink,
+            Ok(target) => LinkAnswer::Link(target.into_bytes()),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => LinkAnswer::Absent,
+            Err(_) => LinkAnswer::NoLink,
         }
     }
 }
@@ -204,10 +204,10 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("target", &link).unwrap();
         let mut asker = LinkAsker { striped: Vec::new() };
-        assert_eq!(asker.link(link.as_os_str().as_bytes()), Answer::Link(b"target".to_vec()));
-        assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), Answer::NoLink);
-        assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), Answer::Absent);
-        assert_eq!(asker.link(b"/proc/self"), Answer::NoLink);
+        assert_eq!(asker.link(link.as_os_str().as_bytes()), LinkAnswer::Link(b"target".to_vec()));
+        assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), LinkAnswer::NoLink);
+        assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), LinkAnswer::Absent);
+        assert_eq!(asker.link(b"/proc/self"), LinkAnswer::NoLink);
     }
 
     #[test]

@@ -47,7 +47,7 @@ use through::MountEngine;
 
 /// The command to record and the place of its trace.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct RecordRequest {
     /// The command and its arguments. Shape: at least one.
     pub command: Vec<OsString>,
     /// The environment of the command. Its `PATH` is used to find the command.
@@ -127,7 +127,7 @@ pub struct Recorded {
 ///
 /// # Errors
 /// [`RecordError`]; the command has not run, and no trace is left behind.
-pub fn record(request: &Recording, listener: &mut dyn Listener) -> Result<Recorded, RecordError> {
+pub fn record(request: &RecordRequest, listener: &mut dyn Listener) -> Result<Recorded, RecordError> {
     let program = program(request)?;
     let traced = match request.engine {
         EngineChoice::Mount => return record_through(request, program, listener),
@@ -152,7 +152,7 @@ pub fn record(request: &Recording, listener: &mut dyn Listener) -> Result<Record
 
 /// Records through a mount: the whole run, since nothing can be taken away from under a running command.
 fn record_through(
-    request: &Recording,
+    request: &RecordRequest,
     program: SpawnProgram,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
@@ -165,7 +165,7 @@ fn record_through(
 /// Records with an engine whose command waits.
 fn record_by(
     engine: impl Engine,
-    request: &Recording,
+    request: &RecordRequest,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
     // The command's process exists already, so this affects the recorder alone: exceeding a file-size limit becomes an
@@ -251,7 +251,7 @@ fn remove(directory: &Path) {
     _ = std::fs::remove_dir_all(directory);
 }
 
-fn program(request: &Recording) -> Result<SpawnProgram, RecordError> {
+fn program(request: &RecordRequest) -> Result<SpawnProgram, RecordError> {
     let name = request.command.first().cloned().unwrap_or_default();
     let path =
         request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());

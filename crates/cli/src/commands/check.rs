@@ -84,7 +84,7 @@ fn changed(path: &Path, changes: &[OriginalChange]) -> Failure {
 /// Leaves a stamp beside the image.
 fn leave(
     path: &Path,
-    opened: &images::Opened,
+    opened: &images::OpenedImage,
     flags: &CheckOriginals,
     checked: u64,
 ) -> Result<LeftStamp, String> {

@@ -9,7 +9,7 @@ use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::ImageTrust;
 use quell_mount::doctor::{self, Cause, Examination, NodeAnswer, NodeFinding, NodeNeed};
-use quell_record::{EngineChoice, RecordError, RecordedScope, Recording, TraceBarrier};
+use quell_record::{EngineChoice, RecordError, RecordRequest, RecordedScope, TraceBarrier};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -133,7 +133,7 @@ fn list(paths: &[std::path::PathBuf]) -> String {
 fn try_recording() -> Option<Result<(), TraceBarrier>> {
     let directory = tempfile::Builder::new().prefix("quell-doctor-").tempdir().ok()?;
     let command = vec![OsString::from("true")];
-    let recording = Recording {
+    let recording = RecordRequest {
         header: traces::begun(&command, None),
         command,
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],

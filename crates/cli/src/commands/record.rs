@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
-    EngineChoice, Leftover, Listener, RecordError, Recorded, RecordedScope, Recording, StartLimits,
+    EngineChoice, Leftover, Listener, RecordError, RecordRequest, Recorded, RecordedScope, StartLimits,
     TraceBarrier,
 };
 use quell_trace::{Ended, TraceError};
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     let rank = place.as_ref().map(|place| place.rank);
     let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
     make_way(&names::of_rank(&named, rank), &flags)?;
-    let request = Recording {
+    let request = RecordRequest {
         header: traces::begun(&flags.command, place.as_ref()),
         command: flags.command,
         environment: std::env::vars_os().collect(),
@@ -70,7 +70,7 @@ fn scope(until_started: Option<Duration>) -> RecordedScope {
 /// Records into the directory that was named, or into the next that is free: a trace that is there already must not
 /// cost the user a place in the queue.
 fn record(
-    mut request: Recording,
+    mut request: RecordRequest,
     named: &Path,
     rank: Option<RankId>,
     speaks: bool,

@@ -25,7 +25,8 @@ use quell_cache::{
 };
 use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
 use quell_record::{
-    EngineChoice, LeftoverPolicy, Listener, RecordError, RecordedScope, Recording, StartLimits, TraceBarrier,
+    EngineChoice, LeftoverPolicy, Listener, RecordError, RecordRequest, RecordedScope, StartLimits,
+    TraceBarrier,
 };
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -281,7 +282,7 @@ impl Auto<'_> {
         // The recording matters more than a file of statistics that cannot be written.
         _ = quell_mount::note_plain_run(self.flags.stats.as_deref(), self.began);
         let directory = entry.new_recording();
-        let recording = Recording {
+        let recording = RecordRequest {
             header: traces::begun(&self.flags.command, self.place.as_ref()),
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),

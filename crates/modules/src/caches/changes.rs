@@ -6,7 +6,7 @@
 use super::digest::{DigestTool, NANOSECONDS, digest};
 use super::format::{CachedCommand, ItemKind, ParsedCache, as_tcl_reads};
 use super::reach::Closed;
-use super::{StaleEntry, Staleness};
+use super::{CacheStaleness, StaleEntry};
 use crate::cookie::{CACHE, Cookie};
 use crate::scan::{EntryKind, FileRole, ModuleTree, TreeEntry, above};
 use std::collections::BTreeSet;
@@ -23,9 +23,9 @@ pub(super) fn differences(cache: &ParsedCache, tree: &ModuleTree) -> Vec<StaleEn
     let mut changes = changes(cache, tree);
     let is_of_this_tree = cache.digest.as_ref().map(|known| *known == digest(tree, DigestTool::Modules));
     match is_of_this_tree {
-        Some(true) => changes.retain(|change| change.what == Staleness::Closed),
+        Some(true) => changes.retain(|change| change.what == CacheStaleness::Closed),
         Some(false) if changes.is_empty() => {
-            changes.push(StaleEntry { path: Vec::new(), what: Staleness::Other })
+            changes.push(StaleEntry { path: Vec::new(), what: CacheStaleness::Other })
         }
         _ => {}
     }
@@ -78,7 +78,8 @@ fn changes(cache: &ParsedCache, tree: &ModuleTree) -> Vec<StaleEntry> {
         FileRole::Rc(_) => entry.content().is_some(),
     };
     let added = tree.files().filter(|(entry, role)| is_one(entry, *role) && !is_known(cache, &entry.path));
-    changes.extend(added.map(|(entry, _)| StaleEntry { path: entry.path.clone(), what: Staleness::Added }));
+    changes
+        .extend(added.map(|(entry, _)| StaleEntry { path: entry.path.clone(), what: CacheStaleness::Added }));
     changes.sort();
     changes
 }
@@ -91,35 +92,35 @@ fn is_known(cache: &ParsedCache, path: &[u8]) -> bool {
 
 /// The change of a name for which the cache sends users to the tree, and which every user can reach. A dangling link is no
 /// change: the tool cannot read it either.
-fn opened(name: &[u8], tree: &ModuleTree) -> Option<Staleness> {
+fn opened(name: &[u8], tree: &ModuleTree) -> Option<CacheStaleness> {
     match tree.find(name).map(|entry| &entry.kind) {
-        None => Some(Staleness::Removed),
+        None => Some(CacheStaleness::Removed),
         Some(EntryKind::File(_) | EntryKind::Directory | EntryKind::IgnoredDirectory) => {
-            Some(Staleness::Opened)
+            Some(CacheStaleness::Opened)
         }
         Some(_) => None,
     }
 }
 
 /// The change of a name whose content the cache holds. `entry` is the name's.
-fn shown(item: &CachedCommand, entry: Option<&TreeEntry>, closed: &mut Closed<'_>) -> Option<Staleness> {
-    let Some(entry) = entry else { return Some(Staleness::Removed) };
+fn shown(item: &CachedCommand, entry: Option<&TreeEntry>, closed: &mut Closed<'_>) -> Option<CacheStaleness> {
+    let Some(entry) = entry else { return Some(CacheStaleness::Removed) };
     let (time, content) = match &item.kind {
         ItemKind::Module(time, content) => (*time, content),
         ItemKind::Rc(content) => (None, content),
-        ItemKind::Invalid(why) => return (!is_still_invalid(why, entry)).then_some(Staleness::Changed),
+        ItemKind::Invalid(why) => return (!is_still_invalid(why, entry)).then_some(CacheStaleness::Changed),
         ItemKind::Limited | ItemKind::LimitedDirectory => return None,
     };
     if closed.of(&entry.path).is_some() {
-        return Some(Staleness::Closed);
+        return Some(CacheStaleness::Closed);
     }
     // The name is now a directory, or a dangling link.
-    let Some(now) = entry.content() else { return Some(Staleness::Removed) };
+    let Some(now) = entry.content() else { return Some(CacheStaleness::Removed) };
     let differs = is_other(content, entry, now);
     let is_touched = time.is_some_and(|time| i128::from(time) != entry.modified.div_euclid(NANOSECONDS));
     match (differs, is_touched) {
-        (true, _) => Some(Staleness::Changed),
-        (false, true) => Some(Staleness::Touched),
+        (true, _) => Some(CacheStaleness::Changed),
+        (false, true) => Some(CacheStaleness::Touched),
         (false, false) => None,
     }
 }
@@ -165,7 +166,7 @@ mod tests {
         ModuleTree::scan(root, ScanOptions::default()).unwrap()
     }
 
-    fn found(cache: &str, tree: &ModuleTree) -> Vec<(String, Staleness)> {
+    fn found(cache: &str, tree: &ModuleTree) -> Vec<(String, CacheStaleness)> {
         let changes = compare(format!("#%Module5.3\n{cache}\n").as_bytes(), tree);
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
@@ -187,7 +188,7 @@ mod tests {
             "modulefile-invalid a {magic}\nmodulefile-invalid b {magic}\nmodulefile-invalid c {magic}\n\
              modulefile-invalid d {newer}\nmodulefile-invalid e {newer}"
         );
-        let changed = ["a", "b", "e"].map(|name| (name.to_owned(), Staleness::Changed));
+        let changed = ["a", "b", "e"].map(|name| (name.to_owned(), CacheStaleness::Changed));
         assert_eq!(found(&cache, &tree), changed);
     }
 
@@ -201,10 +202,10 @@ mod tests {
         let cache = "modulefile-content foo/1.0 1 #%Module #%Module\nmodulefile-content bar/1.0 1 #%Module #%Module\n\
             modulefile-content baz 1 #%Module #%Module\nlimited-access-file bar/gone\nlimited-access-directory baz";
         let expected = [
-            ("bar/1.0", Staleness::Removed),
-            ("bar/gone", Staleness::Removed),
-            ("baz", Staleness::Opened),
-            ("foo/1.0", Staleness::Removed),
+            ("bar/1.0", CacheStaleness::Removed),
+            ("bar/gone", CacheStaleness::Removed),
+            ("baz", CacheStaleness::Opened),
+            ("foo/1.0", CacheStaleness::Removed),
         ];
         assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
     }
@@ -225,9 +226,9 @@ mod tests {
             modulefile-content foo/up/foo/1.0 {} #%Module #%Module\nmodulefile-content foo/up/foo/2.0 {} #%Module #%Module\n\
             modulefile-content foo/self/3.0 {} #%Module #%Module\nlimited-access-file foo/2.0\nlimited-access-file foo/self/self";
         let expected = [
-            ("foo/self/1.0", Staleness::Changed),
-            ("foo/self/3.0", Staleness::Removed),
-            ("foo/up/foo/2.0", Staleness::Closed),
+            ("foo/self/1.0", CacheStaleness::Changed),
+            ("foo/self/3.0", CacheStaleness::Removed),
+            ("foo/up/foo/2.0", CacheStaleness::Closed),
         ];
         assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
     }
@@ -240,7 +241,7 @@ mod tests {
             #%Module\n# quell 2 0123";
         assert_eq!(
             compare(text.as_bytes(), &tree),
-            [StaleEntry { path: Vec::new(), what: Staleness::Other }]
+            [StaleEntry { path: Vec::new(), what: CacheStaleness::Other }]
         );
         assert_eq!(
             stale(&ParsedCache::parse(text.as_bytes()), &tree),

@@ -79,12 +79,12 @@ pub struct StaleEntry {
     /// The path below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
     pub path: Vec<u8>,
     /// The kind of difference.
-    pub what: Staleness,
+    pub what: CacheStaleness,
 }
 
 /// The difference between a file and a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Staleness {
+pub enum CacheStaleness {
     /// There is no cache.
     NoCache,
     /// Some users cannot read the cache.
@@ -109,7 +109,7 @@ pub enum Staleness {
     Other,
 }
 
-impl Staleness {
+impl CacheStaleness {
     /// The difference in words that follow the path.
     pub fn words(self) -> &'static str {
         match self {

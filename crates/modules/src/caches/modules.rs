@@ -8,7 +8,7 @@ use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{DigestTool, digest};
 use super::format::{CachedCommand, ItemKind, ParsedCache};
 use super::reach::Closed;
-use super::{CacheBarrier, CacheBuilder, Mirror, PATIENCE, StaleEntry, Staleness, eligibility};
+use super::{CacheBarrier, CacheBuilder, CacheStaleness, Mirror, PATIENCE, StaleEntry, eligibility};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::{CACHE_LIMIT, ModuleTree, ScanOptions};
@@ -202,11 +202,11 @@ pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<CheckedModulesC
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
     let barrier = eligibility::of_modules(&tree, &path);
     let changes = match (read(&path), &barrier) {
-        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(Staleness::Unreadable),
+        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(CacheStaleness::Unreadable),
         (Err(_), Some(_)) => Vec::new(),
-        (Err(_), None) => whole(Staleness::NoCache),
-        (Ok(_), Some(CacheBarrier::Above(_))) => whole(Staleness::Closed),
-        (Ok(_), _) if !place::is_open(&path) => whole(Staleness::Unreadable),
+        (Err(_), None) => whole(CacheStaleness::NoCache),
+        (Ok(_), Some(CacheBarrier::Above(_))) => whole(CacheStaleness::Closed),
+        (Ok(_), _) if !place::is_open(&path) => whole(CacheStaleness::Unreadable),
         (Ok(cache), _) => differences(&cache, &tree),
     };
     Ok(CheckedModulesCache { changes, barrier })

@@ -4,7 +4,7 @@
 use super::places::ASIDE;
 use super::record::{RECORD, record_of};
 use super::request::Destination;
-use super::ways::Way;
+use super::ways::TreePlaces;
 use crate::ModulesError;
 use crate::lock::DirectoryLock;
 use crate::trust;
@@ -60,7 +60,7 @@ fn clear(lock: &DirectoryLock, aside: &Path) -> Result<(), ModulesError> {
 
 /// Checks that all names are free, and keeps them free. A `.quell-new` without a record comes from a conversion that was
 /// interrupted before any tree had its name.
-pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesError> {
+pub(super) fn prepare(ways: &[TreePlaces], destination: &Destination) -> Result<Cleaner, ModulesError> {
     let free = |path: &Path| match fs::symlink_metadata(path) {
         Ok(_) => Err(ModulesError::Occupied { path: path.to_owned() }),
         Err(_) => Ok(()),

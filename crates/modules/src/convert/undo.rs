@@ -1,6 +1,6 @@
 //! Undoes a conversion of which a record tells.
 
-use super::places::{ASIDE, Places, rename};
+use super::places::{ASIDE, ModulepathPlaces, rename};
 use super::record::{ConversionRecord, RECORD, RecordedTree, record_of};
 use crate::ModulesError;
 use crate::lock::DirectoryLock;
@@ -51,7 +51,7 @@ pub fn commit(record: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     let mut removed = Vec::new();
     for tree in ConversionRecord::read(&path)?.trees {
         let Some(inode) = tree.inode else { continue };
-        let places = Places::new(tree.target.clone(), inode);
+        let places = ModulepathPlaces::new(tree.target.clone(), inode);
         let _lock = DirectoryLock::beside(&places.target, &places.target)?;
         let is_in_place = places.new_tree() == Some(&places.target);
         match (places.old(), is_in_place) {
@@ -91,7 +91,7 @@ enum Step {
     /// The tree loses its name.
     Withdraw(PathBuf),
     /// The old tree gets its name back.
-    PutBack(Places),
+    PutBack(ModulepathPlaces),
 }
 
 impl Step {
@@ -212,7 +212,7 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
             _ => tree.refuse_changed(&tree.target).map(|()| Step::Withdraw(tree.target.clone())),
         };
     };
-    let places = Places::new(tree.target.clone(), inode);
+    let places = ModulepathPlaces::new(tree.target.clone(), inode);
     let old = places.old().ok_or_else(|| ModulesError::ChangedSince { path: tree.target.clone() })?;
     if let Some(new) = places.new_tree() {
         tree.refuse_changed(new)?;

@@ -7,7 +7,7 @@ use super::name::{name_in_place, name_new};
 use super::plan::{Basis, ConversionPlan, TreePlan};
 use super::record::RecordedTree;
 use super::request::Destination;
-use super::ways::{Way, ways};
+use super::ways::{TreePlaces, ways};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::{ModuleTree, ScanOptions};
@@ -69,7 +69,7 @@ fn carry_out(
     until: Until,
 ) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
-    let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
+    let is_judged = ways.iter().any(TreePlaces::is_made) || !plan.strategy.variables().is_empty();
     if !is_judged {
         return Ok(Written { targets: vec![None; ways.len()], ..Written::default() });
     }
@@ -95,12 +95,12 @@ fn carry_out(
 }
 
 /// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
-fn make(plan: &ConversionPlan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
+fn make(plan: &ConversionPlan, destination: &Destination, ways: &[TreePlaces]) -> Result<(), ModulesError> {
     let pairs: Vec<(PathBuf, PathBuf)> = match destination {
         Destination::InPlace => Vec::new(),
         Destination::Out(_) => {
             let copied = plan.trees.iter().zip(ways).filter(|(tree, _)| tree.basis == Basis::Copy);
-            let pair = |(tree, way): (&TreePlan, &Way)| {
+            let pair = |(tree, way): (&TreePlan, &TreePlaces)| {
                 let real = fs::canonicalize(&tree.source).map_err(ModulesError::read(&tree.source))?;
                 Ok((real, way.aside.clone()))
             };
@@ -120,7 +120,7 @@ fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
     }
 }
 
-fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
+fn recorded(way: &TreePlaces) -> Result<RecordedTree, ModulesError> {
     let inode = way.places.as_ref().map(|places| places.inode);
     RecordedTree::of(&way.source, &way.target, inode, &way.aside)
 }
@@ -129,7 +129,7 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
 /// different times.
 fn differences(
     plan: &ConversionPlan,
-    ways: &[Way],
+    ways: &[TreePlaces],
     judge: &mut dyn ConversionJudge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
     let old = JudgedSide {

@@ -3,7 +3,7 @@
 use super::measurement::MeasureRequest;
 use super::setup::Setup;
 use crate::ModulesError;
-use crate::tools::{self, Answer, User};
+use crate::tools::{self, ToolAnswer, User};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quell_trace::context::ServedBy;
@@ -91,7 +91,7 @@ pub(super) fn run(
     request: &MeasureRequest,
     setup: &Setup,
     question: &[OsString],
-) -> Result<Answer, ModulesError> {
+) -> Result<ToolAnswer, ModulesError> {
     let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));

@@ -275,7 +275,7 @@ fn with_added(modulepath: &Path, added: &[(PathBuf, PathBuf)]) -> Vec<PathBuf> {
 }
 
 /// Runs quell as this user.
-fn quell(request: &MeasureRequest, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
+fn quell(request: &MeasureRequest, arguments: &[OsString], user: &User) -> Result<tools::ToolAnswer, String> {
     let mut command = std::process::Command::new(&request.quell);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
     let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;

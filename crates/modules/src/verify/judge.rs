@@ -8,7 +8,7 @@ use crate::ModulesError;
 use crate::cookie::Cookie;
 use crate::place::{self, Aside};
 use crate::scan::{self, FileRole, ModuleTree, ScanOptions};
-use crate::tools::{self, Answer, Answers, Environment, Question, Tool, ToolKind, User};
+use crate::tools::{self, Answers, Environment, Question, Tool, ToolAnswer, ToolKind, User};
 use crate::trust::{ChangedBy, Changers, TrustInquiry, is_root};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -292,8 +292,9 @@ impl<'a> Asking<'a> {
             let pairs = questions.iter().zip(&answers);
             pairs.for_each(|(asked, answer)| walk.hear(tool.kind, side, asked, answer, self.naming));
         }
-        let normal =
-            |(asked, answer): (&AskedQuestion, &Answer)| self.naming.normal(tool.kind, &asked.words, answer);
+        let normal = |(asked, answer): (&AskedQuestion, &ToolAnswer)| {
+            self.naming.normal(tool.kind, &asked.words, answer)
+        };
         let own: Vec<String> = questions.iter().zip(&answers).map(normal).collect();
         let mut first = locked(first);
         let Some(other) = first.take() else {
@@ -516,7 +517,7 @@ impl<'a> Count<'a> {
         piece: &Piece<'_>,
         side: usize,
         environment: &Environment,
-    ) -> Result<Vec<Answer>, ModulesError> {
+    ) -> Result<Vec<ToolAnswer>, ModulesError> {
         let asked = &piece.questions;
         let is_silent: Vec<bool> = {
             let silent = locked(&self.silent);
@@ -543,7 +544,7 @@ impl<'a> Count<'a> {
         let mut answers = answers.into_iter();
         Ok(is_silent
             .into_iter()
-            .map(|is_silent| if is_silent { Answer::none() } else { answers.next().unwrap_or_default() })
+            .map(|is_silent| if is_silent { ToolAnswer::none() } else { answers.next().unwrap_or_default() })
             .collect())
     }
 }

@@ -4,7 +4,7 @@
 //! layout of JSON, the length of rules around a path, and the times in Lmod's table.
 
 use super::JudgedSide;
-use crate::tools::{Answer, ToolKind};
+use crate::tools::{ToolAnswer, ToolKind};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ impl Naming {
     }
 
     /// The normal form of an answer.
-    pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &Answer) -> String {
+    pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &ToolAnswer) -> String {
         let is_json = question.iter().any(|word| word == "-j");
         let is_listing = question.iter().any(|word| LISTINGS.iter().any(|command| word == command));
         let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
@@ -216,7 +216,7 @@ mod tests {
 
     fn normal(kind: ToolKind, words: &str, stdout: &str, stderr: &str) -> String {
         let question: Vec<OsString> = words.split(' ').map(Into::into).collect();
-        let answer = Answer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
+        let answer = ToolAnswer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
         naming().normal(kind, &question, &answer)
     }
 

@@ -2,7 +2,7 @@
 //! with its default, latest and symbolic forms; and the environment that each load makes.
 
 use crate::scan::{self, ModuleTree};
-use crate::tools::{Answer, Question, ToolKind};
+use crate::tools::{Question, ToolAnswer, ToolKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -128,7 +128,7 @@ impl AskedNames {
 }
 
 /// The names in a listing, each with its modulepath; empty for an answer to another question.
-pub(super) fn listed(kind: ToolKind, question: &[OsString], answer: &Answer) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn listed(kind: ToolKind, question: &[OsString], answer: &ToolAnswer) -> Vec<(Vec<u8>, Vec<u8>)> {
     let has = |wanted: &str| question.iter().any(|word| word == wanted);
     match kind {
         ToolKind::Modules if has("-j") => in_json(&answer.stderr),
@@ -202,7 +202,7 @@ mod tests {
         let mut names = AskedNames::default();
         let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
         let question: Question = vec!["-t".into(), "avail".into()];
-        let answer = Answer { stderr, ..Answer::default() };
+        let answer = ToolAnswer { stderr, ..ToolAnswer::default() };
         listed(ToolKind::Lmod, &question, &answer).iter().for_each(|(_, name)| names.add(name));
         let of = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>();
         assert_eq!(names.modules, of(&["libb", "libb/1.0", "libb/sym"]));

@@ -13,7 +13,7 @@
 use super::normal::Naming;
 use super::questions::{AskedNames, listed};
 use crate::ModulesError;
-use crate::tools::{Answer, Assignment, Question, ToolKind, assigning, exported, split_assignments};
+use crate::tools::{Assignment, Question, ToolAnswer, ToolKind, assigning, exported, split_assignments};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -145,7 +145,7 @@ impl AnswerWalk {
         kind: ToolKind,
         side: usize,
         asked: &AskedQuestion,
-        answer: &Answer,
+        answer: &ToolAnswer,
         naming: &Naming,
     ) {
         let state = asked.state.as_ref().map_or(0, |state| state.number);

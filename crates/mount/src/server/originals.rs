@@ -23,7 +23,7 @@ use super::lessons::{Lessons, OriginalEvent};
 use super::slots::{Attempt, EarlierProgress};
 use crate::counters::{Counters, SentOn};
 pub(crate) use crate::fuse::abi::{BLOCK_SIZE, attr_of, device_number};
-use crate::fuse::abi::{Totals, encode_statfs};
+use crate::fuse::abi::{StatfsBytes, encode_statfs};
 use crate::fuse::listing::{ListedName, Pushed};
 use crate::lock;
 
@@ -32,7 +32,7 @@ use crate::lock;
 pub(crate) struct Originals {
     beyond: Beyond,
     counters: Arc<Counters>,
-    totals: Mutex<HashMap<u64, (Instant, Totals)>>,
+    totals: Mutex<HashMap<u64, (Instant, StatfsBytes)>>,
     lessons: Lessons,
     /// Devices whose file systems know no POSIX access control lists.
     without_acl: Mutex<HashSet<u64>>,
@@ -129,7 +129,7 @@ impl Originals {
     }
 
     /// Totals of the original's file system `device`, not older than a second, as the answer to STATFS.
-    pub(crate) fn file_system(&self, original: &OwnedFd, device: u64) -> Result<Totals, Errno> {
+    pub(crate) fn file_system(&self, original: &OwnedFd, device: u64) -> Result<StatfsBytes, Errno> {
         let mut totals = lock(&self.totals);
         if let Some((asked, stat)) = totals.get(&device)
             && asked.elapsed() < TOTALS_VALID

@@ -14,7 +14,7 @@ use rustix::process::Uid;
 use super::inodes::InodeNumbers;
 use super::originals::{BLOCK_SIZE, device_number};
 use super::permissions::Viewer;
-use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+use crate::fuse::abi::{Attr, StatfsBytes, Time, encode_statfs};
 use crate::fuse::request::Read;
 use crate::memory::{Memory, SharedImage};
 use crate::namespace::Privilege;
@@ -197,7 +197,7 @@ impl Packed {
     }
 
     /// A full, read-only file system of the image's size.
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> StatfsBytes {
         let block = u64::from(BLOCK_SIZE);
         encode_statfs(&StatVfs {
             f_bsize: block,

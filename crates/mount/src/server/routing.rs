@@ -16,7 +16,7 @@ use super::packed::damaged;
 use super::replies::{completed, reply_created, reply_entry, reply_with, reply_xattr, written};
 use super::serving::{KernelOffer, Server};
 use super::slots::{Attempt, EarlierProgress, SlotNote};
-use crate::fuse::abi::{Attr, Entry, NodeId, OpenFlags, Opened, Validity};
+use crate::fuse::abi::{Attr, EntryReply, NodeId, OpenFlags, OpenReply, Validity};
 use crate::fuse::listing::Listing;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, FileHandle, Operation, Read, Request, Unique};
@@ -163,7 +163,7 @@ impl Server {
     }
 
     /// LOOKUP.
-    fn lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
+    fn lookup(&self, directory: Node, name: &[u8]) -> Result<EntryReply, Errno> {
         if let Node::Frozen(nid) = directory
             && !self.bindings.is_live(nid)
             && let FrozenAnswer::Known(entry) = self.frozen.lookup(nid, name, FrozenPatience::ForOriginal)?
@@ -260,7 +260,7 @@ impl Server {
     }
 
     /// OPEN of a file.
-    fn open(&self, node: Node, flags: u32, caller: Caller, unique: Unique) -> Result<Opened, Errno> {
+    fn open(&self, node: Node, flags: u32, caller: Caller, unique: Unique) -> Result<OpenReply, Errno> {
         if let Node::Frozen(nid) = node
             && let Some(opened) = self.frozen.open(nid, flags, FrozenPatience::ForOriginal)
         {
@@ -271,7 +271,7 @@ impl Server {
     }
 
     /// The second answer to an OPEN or OPENDIR that an earlier server completed.
-    fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<Opened, Errno> {
+    fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<OpenReply, Errno> {
         match self.bindings.handles.opened_by(request.unique) {
             Some((handle, open)) if open.node == node => Ok(opened_as(handle, open.flags)),
             _ => self.open(node, flags & !CREATION_ONLY, request.caller, request.unique),
@@ -279,7 +279,7 @@ impl Server {
     }
 
     /// OPENDIR.
-    fn open_directory_handle(&self, node: Node, caller: Caller, unique: Unique) -> Result<Opened, Errno> {
+    fn open_directory_handle(&self, node: Node, caller: Caller, unique: Unique) -> Result<OpenReply, Errno> {
         if let Node::Frozen(nid) = node
             && !self.bindings.is_live(nid)
             && self.packed.is_listed(nid)?
@@ -287,7 +287,10 @@ impl Server {
             let handle = self.bindings.handles.open(node, None, OFlags::RDONLY, unique)?;
             // Another thread may have changed the directory before it could see that it is open.
             if !self.bindings.is_live(nid) {
-                return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+                return Ok(OpenReply {
+                    handle: handle.0,
+                    flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR,
+                });
             }
             self.bindings.handles.release(handle);
         }
@@ -388,7 +391,7 @@ impl Server {
         create: &Create<'_>,
         caller: Caller,
         unique: Unique,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let entry = self.lookup(parent, create.name)?;
         let node = entry.node.map(|id| Node::decode(id, self.packed.root)).ok_or(Errno::STALE)?;
         if let Some((handle, open)) = self.bindings.handles.opened_by(unique)

@@ -3,7 +3,7 @@
 use super::nodes::{ServedHandle, joined};
 use super::service::{MountService, Requester};
 use super::walks::{OpenedIdentity, OwnedCall, RequestOrigin, WalkStep, failed};
-use quell_fuse::abi::{self, Attr, Entry, NodeId, OpenFlags, Validity, encode_statfs};
+use quell_fuse::abi::{self, Attr, EntryReply, NodeId, OpenFlags, Validity, encode_statfs};
 use quell_fuse::listing::Listing;
 use quell_fuse::open_flags::{kept, opened_as};
 use quell_fuse::original::{self, place_of, reach, reopen};
@@ -95,7 +95,7 @@ impl MountService {
         outcome
     }
 
-    fn lookup(&self, parent: NodeId, name: &[u8], by: Requester) -> Result<Entry, Errno> {
+    fn lookup(&self, parent: NodeId, name: &[u8], by: Requester) -> Result<EntryReply, Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, name);
         match self.act_as(by.caller, || reach(&directory.original, name)) {
@@ -123,10 +123,10 @@ impl MountService {
         path: Vec<u8>,
         found: OwnedFd,
         stat: &Stat,
-    ) -> Result<Entry, Errno> {
+    ) -> Result<EntryReply, Errno> {
         let node = self.nodes.add(path, found, stat, self.is_removable_from(directory));
         let attr = self.nodes.get(node).and_then(|(known, _)| self.attributes(&known))?;
-        Ok(Entry { node: Some(node), name_valid: Validity::Never, attr_valid: Validity::Never, attr })
+        Ok(EntryReply { node: Some(node), name_valid: Validity::Never, attr_valid: Validity::Never, attr })
     }
 
     fn get_attributes(&self, node: NodeId, by: Requester) -> Result<Attr, Errno> {
@@ -165,7 +165,7 @@ impl MountService {
         flags: u32,
         directory: bool,
         by: Requester,
-    ) -> Result<abi::OpenedIdentity, Errno> {
+    ) -> Result<abi::OpenReply, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let executes = flags & FOR_EXECUTION != 0;
         let asked = OFlags::from_bits_retain(flags & !FOR_EXECUTION);
@@ -183,7 +183,7 @@ impl MountService {
             let handle = self.nodes.open(node, file?, path, by.caller.pid as i32);
             // It has no descriptor, so no call closes it.
             self.nodes.handle(handle)?.closes();
-            return Ok(abi::OpenedIdentity { handle, flags: OpenFlags::empty() });
+            return Ok(abi::OpenReply { handle, flags: OpenFlags::empty() });
         }
         let is_directory = if directory { O_DIRECTORY } else { 0 };
         let opened = file.map(|file| {
@@ -257,7 +257,7 @@ impl MountService {
         }
     }
 
-    fn file_system(&self, node: NodeId, by: Requester) -> Result<abi::Totals, Errno> {
+    fn file_system(&self, node: NodeId, by: Requester) -> Result<abi::StatfsBytes, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let outcome = rustix::fs::fstatvfs(&known.original).map(|totals| encode_statfs(&totals));
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, Call::Statfs, path))

@@ -9,7 +9,7 @@ mod descriptors;
 mod mounts;
 mod walk;
 
-pub use walk::{Answer, Links, NoFileSystem};
+pub use walk::{LinkAnswer, Links, NoFileSystem};
 
 use crate::flags::{
     AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CLONE_NEWNS, IN_DONT_FOLLOW, O_CLOEXEC, O_CREAT,

@@ -4,7 +4,7 @@ use super::select::starts;
 use super::taken_out::{explain, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
-use crate::images::{Opened, refuse, sound};
+use crate::images::{OpenedImage, refuse, sound};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
 /// Opens the image; what it says of owners and privileges counts where no other user than root can have written it.
 ///
 /// Trust is asked of the file that is opened, not of its name.
-fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
+fn open(flags: &ImageExtract) -> Result<(OpenedImage, Owners), Failure> {
     let path = &flags.image;
     let (image, owners) = match quell_mount::view_trusted(path, ImageTrust::OwnerOrRoot) {
         Err(error) if error.is_distrust() => {

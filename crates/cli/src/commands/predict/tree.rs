@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The tree of one recording, as far as this machine can tell.
-pub(super) struct Tree {
+pub(super) struct RecordedPlaces {
     tops: Vec<PathBuf>,
     /// The end of the recording. Unit: seconds since 1970.
     recorded: f64,
@@ -33,7 +33,7 @@ enum Answer {
     Unknown(String),
 }
 
-impl Tree {
+impl RecordedPlaces {
     /// Looks at the tops, and at some of the files that the recording used.
     pub(super) fn of(recording: &Recording, roots: &Roots) -> Self {
         let tops = tops(recording, roots);
@@ -92,7 +92,7 @@ impl Tree {
 
 /// The state of directories that recordings do not tell of. Shape: at most one line of those taken as present, and
 /// one of absent ones.
-pub(super) fn notes(trees: &[Tree]) -> Vec<String> {
+pub(super) fn notes(trees: &[RecordedPlaces]) -> Vec<String> {
     let (mut absent, mut taken, mut reasons) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for tree in trees {
         for (path, answer) in tree.answers.borrow().iter() {

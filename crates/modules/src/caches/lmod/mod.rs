@@ -15,7 +15,7 @@ mod literal;
 mod sources;
 
 use super::digest::DigestTool;
-use super::{CacheBarrier, CacheBuilder, StaleEntry, Staleness, eligibility};
+use super::{CacheBarrier, CacheBuilder, CacheStaleness, StaleEntry, eligibility};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::ModuleTree;
@@ -166,10 +166,12 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<StaleEntry>)>, Module
     for source in &sources.modulepaths {
         let changes = match sources::tree(&source.path()) {
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
-                whole(Staleness::Removed)
+                whole(CacheStaleness::Removed)
             }
             // Readers of the cache would see what lies behind the closed directory.
-            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(Staleness::Closed),
+            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => {
+                whole(CacheStaleness::Closed)
+            }
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -183,7 +185,7 @@ fn of_added(directory: &Path, sources: &Sources) -> Result<Vec<(PathBuf, Vec<Sta
     let mut found = Vec::new();
     for source in &sources.added {
         let is_closed = refuse_closed(&source.path(), directory).is_err();
-        let changes = if is_closed { whole(Staleness::Closed) } else { source.changes_now()? };
+        let changes = if is_closed { whole(CacheStaleness::Closed) } else { source.changes_now()? };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
     }
     Ok(found)
@@ -205,27 +207,27 @@ pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<PendingLmodC
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     if !directory.join(LIST).is_file() {
-        let changes = vec![(directory, whole(Staleness::NoCache))];
+        let changes = vec![(directory, whole(CacheStaleness::NoCache))];
         return Ok(PendingLmodCache { changes, left_out: wanted.left_out });
     }
     let last = sources::read(&directory)?;
     let mut found = of_itself(&directory, &last);
     for tree in &wanted.trees {
         let known = last.modulepaths.iter().find(|source| source.path() == tree.root);
-        let changes = known.map_or_else(|| whole(Staleness::Added), |source| source.changes(tree));
+        let changes = known.map_or_else(|| whole(CacheStaleness::Added), |source| source.changes(tree));
         found.extend((!changes.is_empty()).then(|| (tree.root.clone(), changes)));
     }
     found.extend(of_added(&directory, &last)?);
     let is_wanted = |path: &PathBuf| wanted.trees.iter().any(|tree| tree.root == *path);
     for path in last.modulepaths.iter().map(|source| source.path()).filter(|path| !is_wanted(path)) {
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
-        found.push((path, whole(if is_closed { Staleness::Closed } else { Staleness::Removed })));
+        found.push((path, whole(if is_closed { CacheStaleness::Closed } else { CacheStaleness::Removed })));
     }
     Ok(PendingLmodCache { changes: found, left_out: wanted.left_out })
 }
 
 /// A difference of the whole modulepath.
-fn whole(what: Staleness) -> Vec<StaleEntry> {
+fn whole(what: CacheStaleness) -> Vec<StaleEntry> {
     vec![StaleEntry { path: Vec::new(), what }]
 }
 
@@ -233,7 +235,7 @@ fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<StaleEntr
     // A list of an earlier version lacks modulepaths.
     let fault = match sources.is_complete() {
         true => files::fault(directory, &sources.files),
-        false => Some(Staleness::Replaced),
+        false => Some(CacheStaleness::Replaced),
     };
     fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }

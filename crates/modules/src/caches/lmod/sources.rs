@@ -1,7 +1,7 @@
 //! The sources of a cache of Lmod: a digest for each name that Lmod looks at, because the cache itself holds none.
 
 use super::super::digest::{DigestTool, digest, prints};
-use super::super::{StaleEntry, Staleness};
+use super::super::{CacheStaleness, StaleEntry};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::{EntryKind, ModuleTree, ScanOptions};
@@ -104,8 +104,8 @@ impl Source {
         let now = self.now()?;
         let whole = |what| Ok(vec![StaleEntry { path: Vec::new(), what }]);
         match (self.digest.is_empty(), now.digest.is_empty()) {
-            (true, false) => whole(Staleness::Added),
-            (false, true) => whole(Staleness::Removed),
+            (true, false) => whole(CacheStaleness::Added),
+            (false, true) => whole(CacheStaleness::Removed),
             _ => Ok(self.changes_to(now)),
         }
     }
@@ -123,12 +123,13 @@ impl Source {
         let now = now.names;
         let change = |name: &String, what| StaleEntry { path: name.clone().into_bytes(), what };
         let gone = self.names.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| change(name, Staleness::Removed));
+        let gone = gone.map(|name| change(name, CacheStaleness::Removed));
         let changed = now.iter().filter_map(|(name, print)| match self.names.get(name) {
-            None => Some(change(name, Staleness::Added)),
-            Some(before) if before != print => {
-                Some(change(name, if name.is_empty() { Staleness::Other } else { Staleness::Changed }))
-            }
+            None => Some(change(name, CacheStaleness::Added)),
+            Some(before) if before != print => Some(change(
+                name,
+                if name.is_empty() { CacheStaleness::Other } else { CacheStaleness::Changed },
+            )),
             Some(_) => None,
         });
         let mut changes: Vec<StaleEntry> = gone.chain(changed).collect();
