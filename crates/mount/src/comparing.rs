@@ -17,7 +17,9 @@ use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
-use crate::request::{CheckingRank, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes};
+use crate::request::{
+    CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+};
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -40,6 +42,14 @@ impl Comparing<'_> {
         let refusal = self.refusal(&image, &checked.staleness);
         if refusal.is_none() {
             self.tell(&checked, Some(&image));
+            if self
+                .request
+                .learn
+                .as_ref()
+                .is_some_and(|learn| learn.due == LessonsDue::WithCommandForARefresh)
+            {
+                self.errands.refresh = self.refresh_errand(&image, Duration::ZERO);
+            }
             let looks_up_listed = self.request.check != OriginalsCheck::Skip;
             image.staleness = Staleness { looks_up_listed, ..checked.staleness }.into();
         }

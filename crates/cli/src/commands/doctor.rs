@@ -9,7 +9,7 @@ use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::ImageTrust;
 use quell_mount::doctor::{self, Cause, Examination, NodeAnswer, NodeFinding, NodeNeed};
-use quell_record::{EngineChoice, RecordError, RecordRequest, RecordedScope, TraceBarrier};
+use quell_record::{EngineChoice, RecordError, RecordRequest, RecordedScope, TraceBarrier, TracePurpose};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -141,6 +141,7 @@ fn try_recording() -> Option<Result<(), TraceBarrier>> {
         engine: EngineChoice::Ptrace,
         roots: Vec::new(),
         scope: RecordedScope::Run,
+        purpose: TracePurpose::Image,
     };
     match quell_record::record(&recording, &mut ()) {
         Ok(recorded) if recorded.header.recorder.events > 0 => Some(Ok(())),

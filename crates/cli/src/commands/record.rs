@@ -9,7 +9,7 @@ use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
     EngineChoice, Leftover, Listener, RecordError, RecordRequest, Recorded, RecordedScope, StartLimits,
-    TraceBarrier,
+    TraceBarrier, TracePurpose,
 };
 use quell_trace::{Ended, TraceError};
 use std::ffi::OsString;
@@ -43,6 +43,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         scope: scope(flags.until_started),
         engine: engine(flags.engine),
         roots: flags.roots,
+        purpose: TracePurpose::Any,
     };
     let (recorded, directory) = record(request, &named, rank, speaks, printer)?;
     let status = recorded.exit.shell_status();
