@@ -93,11 +93,6 @@ impl Fetching {
         self.missing == 0 && self.confirmed
     }
 
-    /// The parts of the file.
-    pub fn parts(&self) -> u32 {
-        self.states.len() as u32
-    }
-
     /// A process or a peer waits for `part`: it is the next that is asked for.
     pub fn want(&mut self, part: u32) {
         if self.states.get(part as usize) == Some(&PartState::Absent) && !self.wanted.contains(&part) {
