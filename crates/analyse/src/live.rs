@@ -87,7 +87,7 @@ impl<'a> LiveJudge<'a> {
             return;
         }
         if errno == Errno::EEXIST && is_exclusive(event) {
-            found(Live::Parent(target, "was to be made by one only"));
+            found(Live::Parent(target, "is a name that one process alone creates (`O_EXCL`)"));
         }
         if errno == Errno::ENOENT && event.call.class() != Class::Change {
             self.missed.insert(target);

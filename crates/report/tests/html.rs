@@ -133,7 +133,7 @@ fn what_everybody_reads_needs_no_script() {
     <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li></ul></section><section id="storm" aria-labelledby="storm-title">
     <p class="ran"><code>./app $'&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;\x21--'</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
     <h1 id="storm-title"><span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1><svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="part-missed" x="0.00" width="600.00" height="10"></rect><rect class="part-repeated" x="600.00" width="200.00" height="10"></rect><rect class="part-needed" x="800.00" width="200.00" height="10"></rect></svg>
-    <table class="parts"><caption class="unseen">What became of the metadata operations</caption><thead class="unseen">
+    <table class="parts"><caption class="unseen">The outcome of the metadata operations</caption><thead class="unseen">
     <tr><th scope="col">part</th><th scope="col">operations</th><th scope="col">share</th><th scope="col">what it is</th></tr></thead><tbody>
     <tr><th scope="row"><i class="part-missed"></i>missed</th><td>3</td><td>60 %</td><td>the name is absent</td></tr>
     <tr><th scope="row"><i class="part-repeated"></i>repeated</th><td>1</td><td>20 %</td><td>had succeeded before</td></tr>
