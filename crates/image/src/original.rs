@@ -62,6 +62,11 @@ impl OriginalDirectory {
         Ok(Self { fd: fd.map_err(|errno| failure("open", path.clone(), errno))?, path })
     }
 
+    /// The path that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The names in it without `.` and `..`, sorted.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, OriginalError> {
         let failed = |errno| failure("list", self.path.clone(), errno);
