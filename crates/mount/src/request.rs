@@ -48,7 +48,7 @@ pub enum StalePolicy {
     /// The originals answer for themselves, the image for all others. The ranks of a node wait for the outcome of the check. An
     /// image that cannot be used in part is not used.
     Serve,
-    /// The image is not used: [`SetupStep::Stale`](crate::Step::Stale).
+    /// The image is not used: [`SetupStep::Stale`](crate::SetupStep::Stale).
     Plain,
     /// The rank that compares does not start its command: [`RunError::Stale`](crate::RunError::Stale). Others do not wait.
     Refuse,

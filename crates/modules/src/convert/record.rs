@@ -129,7 +129,7 @@ impl ConversionRecord {
         })
     }
 
-    /// **Errors**: [`ModulesError::ConversionRecord`], also for a record of another user, and for one that names a path in another
+    /// **Errors**: [`ModulesError::Record`], also for a record of another user, and for one that names a path in another
     /// directory: its author may have written any path.
     pub(super) fn read(path: &Path) -> Result<Self, ModulesError> {
         let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };

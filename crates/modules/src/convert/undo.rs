@@ -35,7 +35,7 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
 ///
 /// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that has changed, or an old one that is missing;
 /// [`ModulesError::LeftOutChanged`] for a changed directory such as `.git`; [`ModulesError::Occupied`] for a name that
-/// undoing needs; [`ModulesError::ConversionRecord`].
+/// undoing needs; [`ModulesError::Record`].
 pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(Undoing::of(record)?.outcome())
 }
@@ -45,7 +45,7 @@ pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
 /// Shape: the removed trees. A call that was interrupted can be repeated.
 ///
 /// **Errors**: [`ModulesError::ChangedSince`] where the trees do not have the names that the conversion gave them;
-/// [`ModulesError::ConversionRecord`], [`ModulesError::Busy`], [`ModulesError::Write`].
+/// [`ModulesError::Record`], [`ModulesError::Busy`], [`ModulesError::Write`].
 pub fn commit(record: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     let path = record_path(record);
     let mut removed = Vec::new();

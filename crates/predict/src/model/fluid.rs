@@ -38,7 +38,7 @@ pub struct EndTimes {
 /// nodes save elsewhere: of their own time counts only by how much it is longer than that of those they meet there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Causes {
-    /// Shape: by [`super::Own`].
+    /// Shape: by [`super::OwnCause`].
     pub own: [f64; 5],
     /// Shape: by [`super::Station`].
     pub stations: [f64; 3],
