@@ -79,7 +79,7 @@ pub fn codes() -> Vec<&'static str> {
 /// Findings and their remedies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// Everything that is over its limit. Shape: those of [`FindingRank`], by operations in each, most first, then by code and title.
+    /// Everything that is over its limit. Shape: by `FindingRank`, then by operations, most first, then by code and title.
     pub findings: Vec<Finding>,
     /// Their remedies in the order in which to apply them.
     pub plan: RemedyPlan,
