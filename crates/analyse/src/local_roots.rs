@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// system.
 ///
 /// Shape: sorted, none within another, at least two names deep; empty where a network file system or an image served anything, or
-/// where the program asked for nothing in such directories. Each is the deepest that holds nine of ten of the operations around it,
-/// and holds one of twenty of all.
+/// where the program asked for nothing in such directories. Each is the deepest that holds nine of ten of the operations around
+/// it, and holds one of twenty of all.
 pub fn local_roots(summary: &Summary) -> Vec<Vec<u8>> {
     if summary.served.network + summary.served.quell > 0 {
         return Vec::new();

@@ -10,8 +10,8 @@
 //!                     server: ends when the last process of the namespace is gone
 //! ```
 //!
-//! [`doctor`] finds out what a node allows. [`check`] compares an image with its originals, [`stamp`] keeps the outcome for a while.
-//! [`RunStats`] counts the requests of a run and the operations that reached the originals.
+//! [`doctor`] finds out what a node allows. [`check`] compares an image with its originals, [`stamp`] keeps the outcome for a
+//! while. [`RunStats`] counts the requests of a run and the operations that reached the originals.
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 

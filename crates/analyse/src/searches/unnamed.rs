@@ -527,8 +527,8 @@ impl ListRow {
     }
 }
 
-/// Counts the calls on one name in the rows of the entries in which it was looked for; `name` is empty for the entries themselves.
-/// Shape of `calls`: row, path and calls, in the order of the first calls.
+/// Counts the calls on one name in the rows of the entries in which it was looked for; `name` is empty for the entries
+/// themselves. Shape of `calls`: row, path and calls, in the order of the first calls.
 fn count_name(
     name: &[u8],
     calls: &[(usize, PathNode, Asked)],

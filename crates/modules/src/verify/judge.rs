@@ -103,8 +103,8 @@ impl ToolsJudge {
         self.compare_about(old, new, None, progress)
     }
 
-    /// Like [`ToolsJudge::compare`], for sides that are known to differ only about these names at the root of a modulepath: one listing
-    /// of everything, listings of these names, the names, and what their modulefiles lead to.
+    /// Like [`ToolsJudge::compare`], for sides that are known to differ only about these names at the root of a modulepath: one
+    /// listing of everything, listings of these names, the names, and what their modulefiles lead to.
     ///
     /// **Errors**: those of [`ToolsJudge::compare`].
     pub fn compare_about(

@@ -114,8 +114,8 @@ impl LockFile {
         if alone { rustix::fs::flock(&*self.file, operation(UNLOCK)) } else { Ok(()) }
     }
 
-    /// Unlocks the bytes of a range that no other owner holds. Only shared locks of several owners can meet on a byte, so the lock of
-    /// the others stays as it is.
+    /// Unlocks the bytes of a range that no other owner holds. Only shared locks of several owners can meet on a byte, so the
+    /// lock of the others stays as it is.
     fn unlock_unheld(&self, ledger: &OwnedFd, range: RangeLock) -> Result<(), Errno> {
         let mut parts = vec![(range.start, last_of(range))];
         while let Some((start, last)) = parts.pop() {

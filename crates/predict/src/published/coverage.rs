@@ -12,7 +12,8 @@ pub struct Coverage {
     pub covered: u32,
 }
 
-/// The starts of `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of `import`.
+/// The starts of `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
+/// `import`.
 pub const COVERAGE: Coverage = Coverage { starts: 162, by_profile: 86, covered: 146 };
 
 #[cfg(test)]
