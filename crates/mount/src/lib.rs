@@ -36,6 +36,7 @@ mod message;
 mod mode;
 mod mount_points;
 mod namespace;
+mod output;
 mod own_root;
 pub mod pmi;
 mod published;
@@ -58,11 +59,12 @@ pub use difference::{OriginalChange, OriginalDifference};
 pub use error::{ImageError, OsError, RunError, SetupStep, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
+pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
 pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
-pub use stats::RunStats;
+pub use stats::{OutputStats, RunStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 

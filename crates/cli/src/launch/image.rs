@@ -228,7 +228,7 @@ fn checker(place: Option<&RankPlace>) -> CheckingRank {
 }
 
 /// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
-fn is_one_node(place: Option<&RankPlace>) -> bool {
+pub(super) fn is_one_node(place: Option<&RankPlace>) -> bool {
     place.is_none_or(|place| {
         let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
         place.nodes == Some(1) || place.ranks == Some(1) || all_here
