@@ -48,7 +48,7 @@ pub fn scratch(target: &str) -> PathBuf {
 /// A small trace of every kind of row.
 pub mod sound {
     use quell_trace::context::{InheritedFd, NamespaceChange};
-    use quell_trace::resolve::{Answer, Links};
+    use quell_trace::resolve::{LinkAnswer, Links};
     use quell_trace::writer::{Ending, Finish, OpenedFile};
     use quell_trace::{
         Call, Completeness, ElfFile, Event, Execution, Exit, Extent, Fd, Header, Mount, Nanos, Outcome, PathId, Pid,
@@ -133,8 +133,8 @@ pub mod sound {
     struct Answers;
 
     impl Links for Answers {
-        fn link(&mut self, path: &[u8]) -> Answer {
-            if path == b"/work" { Answer::Link(b"/real".to_vec()) } else { Answer::NoLink }
+        fn link(&mut self, path: &[u8]) -> LinkAnswer {
+            if path == b"/work" { LinkAnswer::Link(b"/real".to_vec()) } else { LinkAnswer::NoLink }
         }
     }
 

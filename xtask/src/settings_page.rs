@@ -1,14 +1,14 @@
 //! The man page of the settings file: the keys and their meaning from the flag definitions, the rest written here.
 
 use clap::Command;
-use quell_cli::settings::keys::{self, Key, Shape};
+use quell_cli::settings::keys::{self, SettingForm, SettingKey};
 use std::fmt::Write as _;
 
 /// quell.toml(5).
 pub(crate) fn page(definitions: &Command) -> String {
     let mut page = HEAD.replace("VERSION", env!("CARGO_PKG_VERSION"));
     let keys = keys::keys(definitions);
-    let settable: Vec<&Key<'_>> = keys.iter().filter(|key| keys::barred(key.flag).is_none()).collect();
+    let settable: Vec<&SettingKey<'_>> = keys.iter().filter(|key| keys::barred(key.flag).is_none()).collect();
     section(
         &mut page,
         "Before the first table: settings of every command",
@@ -22,7 +22,7 @@ pub(crate) fn page(definitions: &Command) -> String {
     page
 }
 
-fn section<'a>(page: &mut String, title: &str, keys: impl Iterator<Item = &'a &'a Key<'a>>) {
+fn section<'a>(page: &mut String, title: &str, keys: impl Iterator<Item = &'a &'a SettingKey<'a>>) {
     let mut keys = keys.peekable();
     if keys.peek().is_none() {
         return;
@@ -37,14 +37,14 @@ fn section<'a>(page: &mut String, title: &str, keys: impl Iterator<Item = &'a &'
 }
 
 /// The values that may stand behind the equals sign.
-fn values(key: &Key<'_>) -> String {
+fn values(key: &SettingKey<'_>) -> String {
     let possible: Vec<String> =
         key.flag.get_possible_values().iter().map(|value| format!("\"{}\"", value.get_name())).collect();
     match keys::shape(key.flag) {
-        Shape::Switch => "true | false".to_owned(),
+        SettingForm::Switch => "true | false".to_owned(),
         _ if !possible.is_empty() => escaped(&possible.join(" | ")),
-        Shape::Single => "\\fIvalue\\fR".to_owned(),
-        Shape::List => "[\\fIvalue\\fR, ...]".to_owned(),
+        SettingForm::Single => "\\fIvalue\\fR".to_owned(),
+        SettingForm::List => "[\\fIvalue\\fR, ...]".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The outcome of a metadata operation. Each is in exactly one part: see [`crate::Totals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum OperationPart {
     /// First success of an operation on a path in a process tree.
     Needed,
     /// The same again.
@@ -19,7 +19,7 @@ pub enum Part {
     Unnamed,
 }
 
-impl Part {
+impl OperationPart {
     /// Its name in reports and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,12 +35,12 @@ impl Part {
 /// Metadata operations over time. In a summary of several recordings each counts from its own begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    timelines: BTreeMap<(Class, Part), Timeline>,
+    timelines: BTreeMap<(Class, OperationPart), Timeline>,
 }
 
 impl Activity {
     /// Counts a metadata operation of `class` that began at `at` and became `part`.
-    pub fn add(&mut self, class: Class, part: Part, at: Nanos) {
+    pub fn add(&mut self, class: Class, part: OperationPart, at: Nanos) {
         self.timelines.entry((class, part)).or_default().add(at);
     }
 
@@ -87,7 +87,7 @@ pub struct Series {
     /// The class of the operations.
     pub class: Class,
     /// The change.
-    pub part: Part,
+    pub part: OperationPart,
     /// Operations that began in each interval.
     pub counts: Vec<u64>,
 }

@@ -1,6 +1,6 @@
 //! The numbers of a summary. All of them add up exactly, so that summaries can be merged in any order.
 
-use crate::{Habits, Part};
+use crate::{Habits, OperationPart};
 use quell_trace::{Bytes, Call, Errno, Nanos, ServedBy};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -110,13 +110,13 @@ pub type Failures = BTreeMap<(Call, Errno), u64>;
 
 impl Totals {
     /// Counts a metadata operation in its part.
-    pub(crate) fn count(&mut self, part: Part) {
+    pub(crate) fn count(&mut self, part: OperationPart) {
         *match part {
-            Part::Needed => &mut self.needed,
-            Part::Repeated => &mut self.repeated,
-            Part::Missed => &mut self.missed,
-            Part::Failed => &mut self.failed,
-            Part::Unnamed => &mut self.unnamed,
+            OperationPart::Needed => &mut self.needed,
+            OperationPart::Repeated => &mut self.repeated,
+            OperationPart::Missed => &mut self.missed,
+            OperationPart::Failed => &mut self.failed,
+            OperationPart::Unnamed => &mut self.unnamed,
         } += 1;
     }
 }

@@ -93,12 +93,12 @@ impl Doubt {
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::Empty => "record again, and check that the command ran",
-            Self::Partial { .. } => "record again and let the command end; what is counted did happen",
+            Self::Partial { .. } => "record again and let the command end; the counted operations did happen",
             Self::Lost { .. } => "read the counts as lower bounds, or record again",
             Self::CommandFailed { .. } => "record a run that succeeds before packing",
             Self::CountedTwice { .. } => "name each recording once",
             Self::CommandsDiffer => "report each command by itself",
-            Self::RecordingsDiffer { .. } => "compare as many ranks of both runs",
+            Self::RecordingsDiffer { .. } => "compare the same number of ranks of both runs",
             Self::RanksMissing { .. } => "read the totals as those of the ranks that recorded",
             Self::Rings { .. } => "read the counts as lower bounds",
             Self::Unplaced { .. } => "look for chroot, containers or descriptors passed over sockets",

@@ -14,7 +14,7 @@
 //! Sums of 128-bit hashes are equal for different multisets by accident only; an author of traces who wants that can
 //! have them folded.
 
-use crate::Part;
+use crate::OperationPart;
 use crate::data::is_made_up;
 use quell_trace::{Call, Class, Context, Event, Header, PathId, PathTable, RankId};
 
@@ -169,9 +169,9 @@ impl<'a> FingerprintTally<'a> {
     }
 
     /// Takes a metadata operation.
-    pub fn add(&mut self, event: &Event, part: Part) {
+    pub fn add(&mut self, event: &Event, part: OperationPart) {
         self.print.metadata_operations += 1;
-        self.print.missed += u64::from(part == Part::Missed);
+        self.print.missed += u64::from(part == OperationPart::Missed);
         let mount = event.file_system.and_then(|mount| self.comparable.get(usize::from(mount.0)));
         let Some(path) = event.target.filter(|_| mount != Some(&false)) else { return };
         let operation = match event.call.class() {
@@ -179,7 +179,7 @@ impl<'a> FingerprintTally<'a> {
             class => class as u64,
         };
         let made = matches!(event.call, Call::Mkdir | Call::Mkdirat);
-        let part = if made { Part::Needed } else { part };
+        let part = if made { OperationPart::Needed } else { part };
         let hash = spread(self.hash_of(path) ^ spread(operation << 8 | part as u64));
         self.print.sum = self.print.sum.wrapping_add(wide(hash));
         let counter = &mut self.print.sketch[hash as usize % SKETCH];

@@ -65,7 +65,7 @@ type ProgramNumber = std::num::NonZeroU32;
 
 /// The facts that judge events beside their path.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub(crate) struct HabitJudge {
     /// The path of a call that means its descriptor: `newfstatat(fd, "", ...)`.
     empty: Option<PathId>,
     /// Shape: one entry a process: the program that it runs.
@@ -73,7 +73,7 @@ pub(crate) struct Judge {
     last: ProgramNumber,
 }
 
-impl Judge {
+impl HabitJudge {
     pub(crate) fn new(paths: &PathTable, processes: usize) -> Self {
         let programs: Vec<ProgramNumber> = (1..=processes as u32).filter_map(ProgramNumber::new).collect();
         Self {

@@ -17,7 +17,7 @@ pub enum Live {
     Parent(PathId, &'static str),
     /// This directory.
     Itself(PathId, &'static str),
-    /// What is watched: a directory itself, or the one that a file is in.
+    /// Something that the program watches: a directory, or the directory of a file.
     Watched(PathId),
     /// The smallest directory that holds both names.
     Together(PathId, PathId, &'static str),
@@ -87,7 +87,7 @@ impl<'a> LiveJudge<'a> {
             return;
         }
         if errno == Errno::EEXIST && is_exclusive(event) {
-            found(Live::Parent(target, "was to be made by one only"));
+            found(Live::Parent(target, "is a name that one process alone creates (`O_EXCL`)"));
         }
         if errno == Errno::ENOENT && event.call.class() != Class::Change {
             self.missed.insert(target);

@@ -5,11 +5,12 @@ use quell_base::shell::quoted;
 use quell_trace::ServedBy;
 use std::collections::BTreeMap;
 
-/// The directories that an image of this recording would hold, and a prediction count, if they lay on a network file system.
+/// The directories that an image of this recording would hold, and that a prediction would count, if they lay on a network file
+/// system.
 ///
 /// Shape: sorted, none within another, at least two names deep; empty where a network file system or an image served anything, or
-/// where the program asked for nothing in such directories. Each is the deepest that holds nine of ten of the operations around it,
-/// and holds one of twenty of all.
+/// where the program asked for nothing in such directories. Each is the deepest that holds nine of ten of the operations around
+/// it, and holds one of twenty of all.
 pub fn local_roots(summary: &Summary) -> Vec<Vec<u8>> {
     if summary.served.network + summary.served.quell > 0 {
         return Vec::new();

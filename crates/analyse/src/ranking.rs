@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// The file systems of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum RankingScope {
     /// Those that other nodes share.
     Network,
     /// All.
@@ -72,33 +72,33 @@ struct NameSum {
 
 impl Summary {
     /// The network when it served anything: then its paths are what matters; otherwise everything.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> RankingScope {
         match self.served.network {
-            0 => Scope::All,
-            _ => Scope::Network,
+            0 => RankingScope::All,
+            _ => RankingScope::Network,
         }
     }
 
     /// Shape: at most `count`, sorted by metadata operations, most first, then by path.
-    pub fn top_paths(&self, scope: Scope, count: usize) -> Vec<RankedPath> {
+    pub fn top_paths(&self, scope: RankingScope, count: usize) -> Vec<RankedPath> {
         let rows = self.within(scope).map(|(path, counts)| (counts.metadata_operations, path, *counts));
         let rows = largest(rows.collect(), count);
         rows.into_iter().map(|(_, path, counts)| RankedPath { path: escape(path), counts }).collect()
     }
 
     /// Shape: at most `count`, sorted by metadata operations, most first, then by path.
-    pub fn top_directories(&self, scope: Scope, count: usize) -> Vec<RankedDirectory> {
+    pub fn top_directories(&self, scope: RankingScope, count: usize) -> Vec<RankedDirectory> {
         self.directories(scope, count, |directory| directory.counts.metadata_operations)
     }
 
     /// The directories that were searched in vain most often: an entry of a search path that is at fault stands
     /// here. Shape: at most `count`, sorted by misses, most first, then by path; none without misses.
-    pub fn missed_directories(&self, scope: Scope, count: usize) -> Vec<RankedDirectory> {
+    pub fn missed_directories(&self, scope: RankingScope, count: usize) -> Vec<RankedDirectory> {
         self.directories(scope, count, |directory| directory.counts.missed)
     }
 
     /// Shape: at most `count`, sorted by misses, most first, then by name; none without misses.
-    pub fn missed_names(&self, scope: Scope, count: usize) -> Vec<RankedName> {
+    pub fn missed_names(&self, scope: RankingScope, count: usize) -> Vec<RankedName> {
         let mut names: HashMap<&[u8], NameSum> = HashMap::new();
         for (path, counts) in self.within(scope).filter(|(_, counts)| counts.missed > 0) {
             let name = names.entry(split(path).1).or_default();
@@ -119,7 +119,7 @@ impl Summary {
 
     fn directories(
         &self,
-        scope: Scope,
+        scope: RankingScope,
         count: usize,
         key: impl Fn(&DirectorySum) -> u64,
     ) -> Vec<RankedDirectory> {
@@ -138,9 +138,10 @@ impl Summary {
         rows.into_iter().map(row).collect()
     }
 
-    fn within(&self, scope: Scope) -> impl Iterator<Item = (&[u8], &PathCounts)> {
-        let inside =
-            move |counts: &PathCounts| scope == Scope::All || counts.served_by == Some(ServedBy::Network);
+    fn within(&self, scope: RankingScope) -> impl Iterator<Item = (&[u8], &PathCounts)> {
+        let inside = move |counts: &PathCounts| {
+            scope == RankingScope::All || counts.served_by == Some(ServedBy::Network)
+        };
         self.paths.iter().map(|(path, counts)| (&**path, counts)).filter(move |(_, counts)| inside(counts))
     }
 }

@@ -18,11 +18,11 @@ pub struct StartUp {
     pub rate: OpsPerSecond,
 }
 
-/// The share of all metadata operations that makes a start-up. Higher, and the few files that a program closes its
-/// run with stretch the start-up over the whole run; lower, and late imports are cut off.
+/// The share of all metadata operations that makes a start-up. With a higher one, the few files that a program writes at its end
+/// stretch the start-up over the whole run; a lower one cuts off late imports.
 pub const START_UP_SHARE: f64 = 0.95;
 
-/// So many starts at once, by plain multiplication: an arithmetic statement, no prediction of time.
+/// Many starts at once, by plain multiplication. It predicts no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaled {
     /// Nodes that start the program, once each.

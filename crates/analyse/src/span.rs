@@ -14,8 +14,8 @@ impl Span {
         Self { first: event.start, last: event.end() }
     }
 
-    /// True where no processor is that fast: then a log had no times, or those of whole seconds, and the events are
-    /// only in their order.
+    /// True where no processor is that fast. The log then had no times, or times in whole seconds: its events have an order and
+    /// no times.
     pub(crate) fn is_too_short_for(self, operations: u64) -> bool {
         self.last.since(self.first).0 < operations.saturating_sub(1).saturating_mul(FASTEST.0)
     }

@@ -7,13 +7,13 @@ use crate::command::CommandTable;
 use crate::counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Totals, add_bytes};
 use crate::data::DataTally;
 use crate::folding::FingerprintTally;
-use crate::habits::{HabitTally, Judge, changes, changes_second};
+use crate::habits::{HabitJudge, HabitTally, changes, changes_second};
 use crate::live::{Live, LiveJudge};
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::span::Span;
 use crate::summary::{FileSystem, Summary};
-use crate::{Activity, Durations, Part, RecordingFacts};
+use crate::{Activity, Durations, OperationPart, RecordingFacts};
 use quell_trace::{
     Bytes, Call, Class, Context, Event, Header, MountId, Nanos, Outcome, PathId, PathTable, ServedBy,
 };
@@ -34,9 +34,9 @@ pub struct Tally<'a> {
     unplaced: FileSystemCounts,
     /// Shape: one entry a path.
     by_path: Vec<PathTally>,
-    judge: Judge,
+    judge: HabitJudge,
     live_judge: LiveJudge<'a>,
-    /// What must stay the original.
+    /// Everything that must stay the original.
     live: HashSet<Live>,
     /// Names that are waited for: from when until when.
     awaited: HashMap<PathId, (Nanos, Nanos)>,
@@ -67,11 +67,12 @@ struct PathTally {
 
 impl PathTally {
     /// True for the first success of its operation.
-    fn succeed(&mut self, call: Call) -> Part {
+    fn succeed(&mut self, call: Call) -> OperationPart {
         let operation = 1 << OPERATION[call as usize];
-        let part = if self.succeeded & operation == 0 { Part::Needed } else { Part::Repeated };
+        let part =
+            if self.succeeded & operation == 0 { OperationPart::Needed } else { OperationPart::Repeated };
         self.succeeded |= operation;
-        self.counts.repeated += u64::from(part == Part::Repeated);
+        self.counts.repeated += u64::from(part == OperationPart::Repeated);
         part
     }
 }
@@ -97,7 +98,7 @@ impl<'a> Tally<'a> {
             mounts: mounts.collect(),
             unplaced: FileSystemCounts::default(),
             by_path: vec![PathTally::default(); paths.len()],
-            judge: Judge::new(paths, context.processes.len()),
+            judge: HabitJudge::new(paths, context.processes.len()),
             live_judge: LiveJudge::new(paths, context),
             live: HashSet::new(),
             awaited: HashMap::new(),
@@ -230,12 +231,12 @@ impl<'a> Tally<'a> {
             self.judge.count(&mut path.habits, event);
         }
         let part = match (event.outcome, path) {
-            _ if event.is_miss() => Part::Missed,
-            (Outcome::Failure(_) | Outcome::Unfinished, _) => Part::Failed,
-            (Outcome::Success(_), None) => Part::Unnamed,
+            _ if event.is_miss() => OperationPart::Missed,
+            (Outcome::Failure(_) | Outcome::Unfinished, _) => OperationPart::Failed,
+            (Outcome::Success(_), None) => OperationPart::Unnamed,
             (Outcome::Success(_), Some(path)) => path.succeed(event.call),
         };
-        if let (Part::Failed, Outcome::Failure(errno)) = (part, event.outcome) {
+        if let (OperationPart::Failed, Outcome::Failure(errno)) = (part, event.outcome) {
             *self.rest.failures.entry((event.call, errno)).or_default() += 1;
         }
         self.totals.count(part);

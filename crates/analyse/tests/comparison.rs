@@ -82,8 +82,8 @@ fn paths_with_a_name_or_a_directory_in_common_are_added_up() {
         let common = paths.common(by).into_iter();
         common.map(|row| (row.name.to_owned(), row.share.paths, row.share.a, row.share.b)).collect::<Vec<_>>()
     };
-    assert_eq!(rows(By::Name), [(".rc".to_owned(), 3, 6, 3)]);
-    assert_eq!(rows(By::Directory), [("/m/b".to_owned(), 2, 4, 0), ("/".to_owned(), 2, 1, 3)]);
+    assert_eq!(rows(CommonBy::Name), [(".rc".to_owned(), 3, 6, 3)]);
+    assert_eq!(rows(CommonBy::Directory), [("/m/b".to_owned(), 2, 4, 0), ("/".to_owned(), 2, 1, 3)]);
 }
 
 #[test]

@@ -176,21 +176,21 @@ fn rankings_show_where_a_search_goes_wrong() {
     recorded.event(Call::Openat, "/lustre/empty/libm.so", ABSENT);
     recorded.event(Call::Stat, "/", FOUND).file_system = LOCAL;
     let summary = recorded.summary();
-    assert_eq!(summary.scope(), Scope::Network);
-    let worst = &summary.missed_directories(Scope::Network, 1)[0];
+    assert_eq!(summary.scope(), RankingScope::Network);
+    let worst = &summary.missed_directories(RankingScope::Network, 1)[0];
     assert_eq!(
         (worst.path.as_str(), worst.counts.missed, worst.names, worst.absent),
         ("/lustre/empty", 3, 2, 2)
     );
     let names: Vec<_> = summary
-        .missed_names(Scope::All, 10)
+        .missed_names(RankingScope::All, 10)
         .into_iter()
         .map(|row| (row.name, row.missed, row.directories))
         .collect();
     assert_eq!(names, [("libm.so".to_owned(), 3, 2), ("libc.so".to_owned(), 2, 2)]);
-    let paths: Vec<_> = summary.top_paths(Scope::All, 2).into_iter().map(|row| row.path).collect();
+    let paths: Vec<_> = summary.top_paths(RankingScope::All, 2).into_iter().map(|row| row.path).collect();
     assert_eq!(paths, ["/lustre/empty/libm.so", "/"], "ties by path");
-    let directories = summary.top_directories(Scope::All, 10);
+    let directories = summary.top_directories(RankingScope::All, 10);
     assert_eq!(directories.iter().map(|row| row.counts.metadata_operations).sum::<u64>(), 8);
 }
 
@@ -397,7 +397,7 @@ proptest! {
         let failed = summary.failures.values().sum::<u64>();
         prop_assert!(failed <= totals.failed);
         prop_assert_eq!(summary.paths.len() as u64, totals.distinct_paths);
-        prop_assert_eq!(summary.top_paths(Scope::All, usize::MAX).len(), summary.paths.len());
+        prop_assert_eq!(summary.top_paths(RankingScope::All, usize::MAX).len(), summary.paths.len());
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub fn size(amount: impl Into<Bytes>) -> String {
     format!("{digits} {}", UNITS[power])
 }
 
-/// At least three digits, of which at most three have a fraction's precision: `9.99`, `99.9`, `1 000`.
+/// Three significant digits below 1000, and a whole number from there: `9.99`, `99.9`, `999`, `1 234`.
 pub fn three_digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),

@@ -21,7 +21,7 @@ pub(crate) struct ProcessIdentity {
 
 /// The facts known of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum ProcessLife {
     Alive,
     Dead,
     /// It runs, or ran, elsewhere.
@@ -36,13 +36,13 @@ impl ProcessIdentity {
     }
 
     /// Tells whether the process still runs.
-    pub(crate) fn life(&self) -> Life {
+    pub(crate) fn life(&self) -> ProcessLife {
         let here = !self.boot.is_empty() && self.boot == boot() && self.host == host();
         if !here || self.pids != pid_namespace() {
-            return Life::Unknown;
+            return ProcessLife::Unknown;
         }
         let alive = Pid::from_raw(self.pid).is_some() && start(self.pid) == Some(self.start);
-        if alive { Life::Alive } else { Life::Dead }
+        if alive { ProcessLife::Alive } else { ProcessLife::Dead }
     }
 
     /// A name that no other process uses, for files.
@@ -85,14 +85,14 @@ mod tests {
     fn a_process_is_known_until_it_ends() {
         let own = ProcessIdentity::own();
         assert!(own.start > 0);
-        assert_eq!(own.life(), Life::Alive);
+        assert_eq!(own.life(), ProcessLife::Alive);
         assert_eq!(
             ProcessIdentity { start: own.start + 1, ..own.clone() }.life(),
-            Life::Dead,
+            ProcessLife::Dead,
             "its number is used again"
         );
-        assert_eq!(ProcessIdentity { boot: "x".into(), ..own.clone() }.life(), Life::Unknown);
-        assert_eq!(ProcessIdentity { host: "x".into(), ..own.clone() }.life(), Life::Unknown);
+        assert_eq!(ProcessIdentity { boot: "x".into(), ..own.clone() }.life(), ProcessLife::Unknown);
+        assert_eq!(ProcessIdentity { host: "x".into(), ..own.clone() }.life(), ProcessLife::Unknown);
         assert_ne!(own.unique(), own.unique());
     }
 }

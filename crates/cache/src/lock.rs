@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::CacheError;
-use crate::identity::{Life, ProcessIdentity};
+use crate::identity::{ProcessIdentity, ProcessLife};
 
 /// A holder notes that it lives this often.
 const BEAT: Duration = Duration::from_secs(5);
@@ -80,10 +80,10 @@ impl EntryLock {
     /// Tells whether a process has the lock of the entry at `directory`, as far as one look tells.
     pub fn is_taken(directory: &Path) -> bool {
         read(&directory.join(NAME)).is_some_and(|(holder, modified)| match holder.process.life() {
-            Life::Alive => true,
-            Life::Dead => false,
+            ProcessLife::Alive => true,
+            ProcessLife::Dead => false,
             // This node's clock is near enough: the lock is taken by the server's.
-            Life::Unknown => SystemTime::now()
+            ProcessLife::Unknown => SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .is_ok_and(|now| (now.as_secs() as i64).saturating_sub(modified) <= SILENCE.as_secs() as i64),
         })
@@ -194,9 +194,9 @@ fn link(path: &Path, aside: &Path, made: &File, own: &Holder) -> io::Result<bool
 
 fn is_dead(holder: &Holder, modified: i64, made: &File) -> io::Result<bool> {
     match holder.process.life() {
-        Life::Alive => Ok(false),
-        Life::Dead => Ok(true),
-        Life::Unknown => is_older(modified, made),
+        ProcessLife::Alive => Ok(false),
+        ProcessLife::Dead => Ok(true),
+        ProcessLife::Unknown => is_older(modified, made),
     }
 }
 

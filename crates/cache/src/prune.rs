@@ -1,7 +1,7 @@
 //! The content of a cache, and its removal: the least recently used entries first.
 //!
-//! An entry that is being made is never removed. It is renamed first, so that no half of it is ever seen. A process that has
-//! one of its images open keeps it.
+//! An entry that is being made is never removed. Removal renames it first, so that no process sees a part of it. A process that
+//! has one of its images open keeps it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

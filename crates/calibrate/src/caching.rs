@@ -10,10 +10,10 @@
 //! reasons: nothing was kept, or the server took it back (as Lustre's locks do). Unchanged entries tell these
 //! apart: while they are kept, looking at them takes no round trip.
 
-use super::leader::{By, Leader, names};
+use super::leader::{ClientChoice, Leader, names};
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
-use crate::workers::{CacheAspect, Change, Look, Task};
+use crate::workers::{CacheAspect, EntryChange, EntryLook, PhaseTask};
 use std::time::{Duration, Instant};
 
 use super::statistics::SampleSummary;
@@ -115,7 +115,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<CacheLifetime>, Calibra
         entry.fetch(leader)?;
     }
     for entry in watched.iter().filter(|entry| entry.again.is_none()) {
-        leader.change(Change { entry: entry.path.clone(), of: entry.aspect })?;
+        leader.change(EntryChange { entry: entry.path.clone(), of: entry.aspect })?;
     }
     let wait = leader.bounds.cache_wait.min(leader.left());
     watch(leader, &mut watched, wait)?;
@@ -156,14 +156,14 @@ fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<WatchedEn
     let ages = AGES.into_iter().filter(|age| *age <= longest).map(Some);
     let mut entries = Vec::new();
     for again in std::iter::repeat_n(None, CHANGED).chain(ages) {
-        let directory = leader.directory(By::Second)?;
+        let directory = leader.directory(ClientChoice::Second)?;
         let made = match aspect {
             CacheAspect::Name | CacheAspect::Attributes => Some(LoadOperation::Create),
             CacheAspect::DirectoryName | CacheAspect::Listing => Some(LoadOperation::MakeDirectory),
             CacheAspect::Absence => None,
         };
         if let Some(operation) = made {
-            leader.prepare(By::Second, names(operation, &directory, "e", 0, 1))?;
+            leader.prepare(ClientChoice::Second, names(operation, &directory, "e", 0, 1))?;
         }
         let path = format!("{directory}/e000000");
         entries.push(WatchedEntry {
@@ -182,7 +182,10 @@ fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<WatchedEn
 impl WatchedEntry {
     /// The state that is seen, and true if this client answered by itself.
     fn look(&self, leader: &mut Leader<'_>) -> Result<(u64, bool), CalibrateError> {
-        let done = leader.one(By::Ours, Task::Look(Look { entry: self.path.clone(), at: self.aspect }))?;
+        let done = leader.one(
+            ClientChoice::Ours,
+            PhaseTask::Look(EntryLook { entry: self.path.clone(), at: self.aspect }),
+        )?;
         let took_us = done.latencies.first().map_or(f64::INFINITY, |nanoseconds| *nanoseconds as f64 / 1e3);
         let here = leader.idle_us().is_some_and(|idle| took_us < OWN * idle.p50);
         Ok((done.seen, here))

@@ -9,11 +9,11 @@
 //! Without a second client this one makes the files, and may know them.
 
 use super::bounds::THREADS;
-use super::leader::{By, Leader, names};
+use super::leader::{ClientChoice, Leader, names};
 use super::series::{CalibrationCase, CaseCache, CaseKind, CaseLayout};
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
-use crate::workers::{Names, Task};
+use crate::workers::{NameOperations, PhaseTask};
 
 /// Entries of a directory that is listed.
 const ENTRIES: u64 = 10;
@@ -94,15 +94,21 @@ impl ColdRound {
 
     /// New directories with a file for each operation of each thread. Shape: one for all threads, or one a thread.
     fn files(self, leader: &mut Leader<'_>, directories: u16) -> Result<Vec<String>, CalibrateError> {
-        let directories = leader.directories(By::Second, directories)?;
+        let directories = leader.directories(ClientChoice::Second, directories)?;
         let task = self.for_all(LoadOperation::Create, &directories, "f", self.each);
-        leader.prepare(By::Second, task)?;
+        leader.prepare(ClientChoice::Second, task)?;
         Ok(directories)
     }
 
     /// One process does what each thread of all will find.
-    fn for_all(self, operation: LoadOperation, directories: &[String], prefix: &str, each: u64) -> Names {
-        Names {
+    fn for_all(
+        self,
+        operation: LoadOperation,
+        directories: &[String],
+        prefix: &str,
+        each: u64,
+    ) -> NameOperations {
+        NameOperations {
             directories: directories.to_vec(),
             threads: self.crowd(),
             stride: self.crowd().into(),
@@ -111,11 +117,11 @@ impl ColdRound {
     }
 
     /// The task of one process, in its part of the directories.
-    fn task(self, rank: u16, names: Names) -> Names {
+    fn task(self, rank: u16, names: NameOperations) -> NameOperations {
         let first = usize::from(rank) * usize::from(self.threads);
         let own = names.directories.get(first..first + usize::from(self.threads));
         let directories = own.map_or_else(|| names.directories.clone(), <[String]>::to_vec);
-        Names { directories, first: first as u64, threads: self.threads, ..names }
+        NameOperations { directories, first: first as u64, threads: self.threads, ..names }
     }
 
     fn phase(
@@ -129,14 +135,19 @@ impl ColdRound {
         self.timed(leader, cache, self.for_all(operation, directories, prefix, self.each))
     }
 
-    fn timed(self, leader: &mut Leader<'_>, cache: CaseCache, all: Names) -> Result<(), CalibrateError> {
+    fn timed(
+        self,
+        leader: &mut Leader<'_>,
+        cache: CaseCache,
+        all: NameOperations,
+    ) -> Result<(), CalibrateError> {
         let layout = if all.directories.len() == usize::from(self.crowd()) {
             CaseLayout::Unique
         } else {
             CaseLayout::Shared
         };
         let case = self.case(all.operation, layout, cache);
-        let tasks: Vec<Task> =
+        let tasks: Vec<PhaseTask> =
             (0..self.processes).map(|rank| leader.limited(self.task(rank, all.clone()))).collect();
         leader.phase(case, tasks).map(drop)
     }
@@ -152,11 +163,12 @@ impl ColdRound {
         let mut of_clients = Vec::new();
         for client in 0..if leader.clients() > 1 { leader.clients() } else { 0 } {
             // A client knows what it has made.
-            let maker = if client == 0 { By::Second } else { By::Ours };
+            let maker = if client == 0 { ClientChoice::Second } else { ClientChoice::Ours };
             let directories = leader.directories(maker, self.crowd())?;
             let names = self.for_all(operation, &directories, "f", self.each);
             if operation == LoadOperation::Stat {
-                leader.prepare(maker, Names { operation: LoadOperation::Create, ..names.clone() })?;
+                leader
+                    .prepare(maker, NameOperations { operation: LoadOperation::Create, ..names.clone() })?;
             }
             of_clients.push(names);
         }
@@ -170,14 +182,18 @@ impl ColdRound {
     /// Lists directories that this client has not seen, each once.
     fn listings(self, leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
         let each = (self.each / ENTRIES).max(2);
-        let parents = leader.directories(By::Second, self.crowd())?;
-        leader.prepare(By::Second, self.for_all(LoadOperation::MakeDirectory, &parents, "l", each))?;
+        let parents = leader.directories(ClientChoice::Second, self.crowd())?;
+        leader
+            .prepare(ClientChoice::Second, self.for_all(LoadOperation::MakeDirectory, &parents, "l", each))?;
         for k in 0..each {
             let directory = |(thread, parent): (usize, &String)| {
                 format!("{parent}/l{:06}", thread as u64 + k * u64::from(self.crowd()))
             };
             let directories: Vec<String> = parents.iter().enumerate().map(directory).collect();
-            leader.prepare(By::Second, self.for_all(LoadOperation::Create, &directories, "e", ENTRIES))?;
+            leader.prepare(
+                ClientChoice::Second,
+                self.for_all(LoadOperation::Create, &directories, "e", ENTRIES),
+            )?;
         }
         self.timed(leader, self.cache, self.for_all(LoadOperation::Readdir, &parents, "l", each))?;
         match self.crowd() {
@@ -189,7 +205,7 @@ impl ColdRound {
 
 /// The time of the first stat of each name shows whether a listing brought the names along.
 fn stats_after_listing(leader: &mut Leader<'_>, directory: &str) -> Result<(), CalibrateError> {
-    let task = Task::Names(names(LoadOperation::Stat, directory, "e", 0, ENTRIES));
+    let task = PhaseTask::Names(names(LoadOperation::Stat, directory, "e", 0, ENTRIES));
     let done = leader.unkept(vec![task])?;
     let latencies = done.iter().flat_map(|done| &done.latencies).map(|nanoseconds| *nanoseconds as f64 / 1e3);
     leader.after_listing.extend(latencies);

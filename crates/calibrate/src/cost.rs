@@ -14,12 +14,12 @@
 //! The load computes before each request, as programs do. Without that, daemon and server stay awake and in the processor's
 //! caches, and a request costs a half to two thirds of what it costs a program.
 
-use super::leader::{By, Leader, names};
+use super::leader::{ClientChoice, Leader, names};
 use super::reads::{self, Content};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
-use crate::workers::{Data, DataAccess, Done, Names, Task};
+use crate::workers::{DataAccess, DataTransfer, NameOperations, PhaseResult, PhaseTask};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -86,18 +86,21 @@ pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<Req
 }
 
 /// One process asks for names that are not there, and computes in between.
-fn ask(leader: &mut Leader<'_>) -> Result<Done, CalibrateError> {
-    let directory = leader.directory(By::Ours)?;
+fn ask(leader: &mut Leader<'_>) -> Result<PhaseResult, CalibrateError> {
+    let directory = leader.directory(ClientChoice::Ours)?;
     let limit_ms = u64::try_from(LOAD.as_millis()).unwrap_or(u64::MAX);
     let count = 1000 * limit_ms / COMPUTING_US;
     let absent = names(LoadOperation::StatAbsent, &directory, "n", 0, count);
-    leader.one(By::Ours, Task::Names(Names { limit_ms, computing_us: COMPUTING_US, ..absent }))
+    leader.one(
+        ClientChoice::Ours,
+        PhaseTask::Names(NameOperations { limit_ms, computing_us: COMPUTING_US, ..absent }),
+    )
 }
 
 /// One process reads the whole file in order, without pages of it.
-fn read(leader: &mut Leader<'_>, file: &Content) -> Result<Done, CalibrateError> {
-    let data = Data { drop_pages: true, ..reads::data(leader, file, DataAccess::Sequential) };
-    leader.read(By::Ours, data)
+fn read(leader: &mut Leader<'_>, file: &Content) -> Result<PhaseResult, CalibrateError> {
+    let data = DataTransfer { drop_pages: true, ..reads::data(leader, file, DataAccess::Sequential) };
+    leader.read(ClientChoice::Ours, data)
 }
 
 /// A load: what it did, and the seconds that its own processes computed.

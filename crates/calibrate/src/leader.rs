@@ -7,7 +7,9 @@ use super::setting::{CalibrationProgress, CalibrationSetting};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
-use crate::workers::{Change, Data, Done, Names, Task, WorkerGroup, together};
+use crate::workers::{
+    DataTransfer, EntryChange, NameOperations, PhaseResult, PhaseTask, WorkerGroup, together,
+};
 use quell_talk::Stop;
 
 /// The state that all steps share.
@@ -72,12 +74,16 @@ impl<'a> Leader<'a> {
     }
 
     /// The name of a new directory.
-    pub(super) fn directory(&mut self, by: By) -> Result<String, CalibrateError> {
+    pub(super) fn directory(&mut self, by: ClientChoice) -> Result<String, CalibrateError> {
         Ok(self.directories(by, 1)?.swap_remove(0))
     }
 
     /// The names of new directories. Shape: `count` of them, at least one.
-    pub(super) fn directories(&mut self, by: By, count: u16) -> Result<Vec<String>, CalibrateError> {
+    pub(super) fn directories(
+        &mut self,
+        by: ClientChoice,
+        count: u16,
+    ) -> Result<Vec<String>, CalibrateError> {
         let first = self.serial;
         self.serial += u64::from(count.max(1));
         self.prepare(by, names(LoadOperation::MakeDirectory, ".", "d", first, self.serial - first))?;
@@ -86,38 +92,38 @@ impl<'a> Leader<'a> {
 
     /// Preparation without a clock: by the second client where that is wanted and there is one. Everything that was asked
     /// for is there afterwards.
-    pub(super) fn prepare(&mut self, by: By, names: Names) -> Result<(), CalibrateError> {
+    pub(super) fn prepare(&mut self, by: ClientChoice, names: NameOperations) -> Result<(), CalibrateError> {
         let (operation, wanted) = (names.operation.name(), names.count * u64::from(names.threads.max(1)));
-        let made = self.one(by, Task::Names(names))?.count;
+        let made = self.one(by, PhaseTask::Names(names))?.count;
         match made < wanted {
             true => Err(CalibrateError::Slow { operation, made, wanted }),
             false => Ok(()),
         }
     }
 
-    fn maker(&mut self, by: By) -> &mut WorkerGroup {
+    fn maker(&mut self, by: ClientChoice) -> &mut WorkerGroup {
         match (by, self.others.first_mut()) {
-            (By::Second, Some(second)) => second,
-            (By::Second | By::Ours, _) => &mut self.ours,
+            (ClientChoice::Second, Some(second)) => second,
+            (ClientChoice::Second | ClientChoice::Ours, _) => &mut self.ours,
         }
     }
 
     /// One task on one client.
-    pub(super) fn one(&mut self, by: By, task: Task) -> Result<Done, CalibrateError> {
+    pub(super) fn one(&mut self, by: ClientChoice, task: PhaseTask) -> Result<PhaseResult, CalibrateError> {
         let stop = self.stop;
         self.maker(by).one(task, stop)
     }
 
-    pub(super) fn change(&mut self, change: Change) -> Result<(), CalibrateError> {
-        self.one(By::Second, Task::Change(change)).map(drop)
+    pub(super) fn change(&mut self, change: EntryChange) -> Result<(), CalibrateError> {
+        self.one(ClientChoice::Second, PhaseTask::Change(change)).map(drop)
     }
 
     /// A phase of this client's first processes, kept as a repetition of `case`. Shape: one result a process.
     pub(super) fn phase(
         &mut self,
         case: CalibrationCase,
-        tasks: Vec<Task>,
-    ) -> Result<Vec<Done>, CalibrateError> {
+        tasks: Vec<PhaseTask>,
+    ) -> Result<Vec<PhaseResult>, CalibrateError> {
         let done = self.ours.run(tasks, self.stop)?;
         self.results.add(case, CaseRun::of(&[&done]));
         Ok(done)
@@ -132,8 +138,8 @@ impl<'a> Leader<'a> {
     pub(super) fn phase_of_all(
         &mut self,
         case: CalibrationCase,
-        ours: Vec<Task>,
-        theirs: Vec<Task>,
+        ours: Vec<PhaseTask>,
+        theirs: Vec<PhaseTask>,
     ) -> Result<(), CalibrateError> {
         let case = CalibrationCase { clients: self.clients(), ..case };
         if case.clients == 1 {
@@ -143,19 +149,19 @@ impl<'a> Leader<'a> {
         let others = self.others.iter_mut().zip(theirs.into_iter().map(|task| vec![task]));
         let done = together(std::iter::once((&mut self.ours, ours)).chain(others).collect(), self.stop)?;
         let (ours, theirs) = done.split_at(count.min(done.len()));
-        let nodes: Vec<&[Done]> = std::iter::once(ours).chain(theirs.chunks(1)).collect();
+        let nodes: Vec<&[PhaseResult]> = std::iter::once(ours).chain(theirs.chunks(1)).collect();
         self.results.add(case, CaseRun::of(&nodes));
         Ok(())
     }
 
     /// A phase of this client's processes that is not kept.
-    pub(super) fn unkept(&mut self, tasks: Vec<Task>) -> Result<Vec<Done>, CalibrateError> {
+    pub(super) fn unkept(&mut self, tasks: Vec<PhaseTask>) -> Result<Vec<PhaseResult>, CalibrateError> {
         self.ours.run(tasks, self.stop)
     }
 
     /// A task on names, with the limits of a phase.
-    pub(super) fn limited(&self, names: Names) -> Task {
-        Task::Names(Names { limit_ms: self.bounds.phase_ms(), ..names })
+    pub(super) fn limited(&self, names: NameOperations) -> PhaseTask {
+        PhaseTask::Names(NameOperations { limit_ms: self.bounds.phase_ms(), ..names })
     }
 
     /// The time of a request that no other delays: stats of absent names by one process.
@@ -169,14 +175,18 @@ impl<'a> Leader<'a> {
         if (self.stop)() { Err(CalibrateError::Interrupted) } else { Ok(()) }
     }
 
-    pub(super) fn read(&mut self, by: By, data: Data) -> Result<Done, CalibrateError> {
-        self.one(by, Task::Data(data))
+    pub(super) fn read(
+        &mut self,
+        by: ClientChoice,
+        data: DataTransfer,
+    ) -> Result<PhaseResult, CalibrateError> {
+        self.one(by, PhaseTask::Data(data))
     }
 }
 
 /// One of the first two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum ClientChoice {
     /// This one.
     Ours,
     /// The second, if there is one.
@@ -190,8 +200,8 @@ pub(super) fn names(
     prefix: &str,
     first: u64,
     count: u64,
-) -> Names {
-    Names {
+) -> NameOperations {
+    NameOperations {
         operation,
         directories: vec![directory.to_owned()],
         prefix: prefix.to_owned(),

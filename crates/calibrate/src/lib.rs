@@ -1,15 +1,15 @@
-//! A file system, measured: its servers' rates, the way to them, what its clients keep, its data, as a profile.
+//! Measures a file system into a profile: rates of its servers, round trips, lifetimes in its clients' caches, data.
 //!
 //! ```text
 //! phases   mdtest's phases, shared and unique directories, 1 to N processes  --.
 //! cold     operations that no cache of this client can answer                  +--> results (series) --> profile
 //! reads    data in order, scattered, mapped                                    |      statistics, fit
-//! caching  lifetimes, by a second client      cost  a request's, to a program  |
+//! caching  lifetimes, by a second client      cost  processor time a request   |
 //! probes   single calls: which of them ask --> habits ------------------------'
 //! ```
 //!
-//! Without the server's counters these are figures as the client sees them. What a cache could have answered is never taken
-//! for the server's rate: `habits.rs` compares its latency with that of a request.
+//! Without the server's counters these are figures as the client sees them. `habits.rs` compares the
+//! latency of each operation with that of a request, so that a rate of the cache is never taken for the server's.
 #![deny(unsafe_code)]
 
 mod bounds;

@@ -59,7 +59,7 @@ impl LoadOperation {
 
 /// The time of an operation. Unit: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Took {
+pub(crate) struct OperationTime {
     /// The operation itself.
     pub(crate) operation: u64,
     /// The close behind an open.
@@ -68,7 +68,7 @@ pub(crate) struct Took {
 
 /// The object of an operation.
 #[derive(Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct OperationTarget<'a> {
     /// The directory of the name.
     pub(crate) directory: BorrowedFd<'a>,
     pub(crate) name: &'a CStr,
@@ -78,11 +78,11 @@ pub(crate) struct Target<'a> {
     pub(crate) resolved: Option<&'a OwnedFd>,
 }
 
-impl Target<'_> {
+impl OperationTarget<'_> {
     /// Does `operation` once.
     ///
     /// **Errors**: what the system says; `EEXIST` for an absent name that is there.
-    pub(crate) fn apply(&self, operation: LoadOperation) -> Result<Took> {
+    pub(crate) fn apply(&self, operation: LoadOperation) -> Result<OperationTime> {
         let began = Instant::now();
         match operation {
             LoadOperation::Create => {
@@ -115,7 +115,7 @@ impl Target<'_> {
                 rustix::fs::mkdirat(self.directory, self.name, Mode::from_raw_mode(0o755))?;
             }
         }
-        Ok(Took { operation: elapsed(began), close: None })
+        Ok(OperationTime { operation: elapsed(began), close: None })
     }
 
     fn resolved(&self) -> Result<BorrowedFd<'_>> {
@@ -143,11 +143,11 @@ pub(crate) fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
     rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn timed_close(began: Instant, file: OwnedFd) -> Result<Took> {
+fn timed_close(began: Instant, file: OwnedFd) -> Result<OperationTime> {
     let operation = elapsed(began);
     let closing = Instant::now();
     drop(file);
-    Ok(Took { operation, close: Some(elapsed(closing)) })
+    Ok(OperationTime { operation, close: Some(elapsed(closing)) })
 }
 
 fn list(directory: BorrowedFd<'_>) -> Result<()> {

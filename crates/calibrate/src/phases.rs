@@ -4,11 +4,11 @@
 //! The neighbour is another process of the same client, whose cache may answer: what the server does is measured in
 //! `cold.rs`. Names that are absent were never asked for, so they are cold here too.
 
-use super::leader::{By, Leader, names};
+use super::leader::{ClientChoice, Leader, names};
 use super::series::{CalibrationCase, CaseCache, CaseKind, CaseLayout};
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
-use crate::workers::Task;
+use crate::workers::PhaseTask;
 
 pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
     let rounds = rounds(leader);
@@ -48,7 +48,7 @@ fn round(leader: &mut Leader<'_>, processes: u16, layout: CaseLayout) -> Result<
             suffix.clone_into(&mut names.suffix);
             leader.limited(names)
         });
-        let tasks: Vec<Task> = tasks.collect();
+        let tasks: Vec<PhaseTask> = tasks.collect();
         let done = leader.phase(case(operation, cache), tasks)?;
         Ok::<Vec<u64>, CalibrateError>(done.iter().map(|done| done.count).collect())
     };
@@ -69,7 +69,7 @@ fn directories(
     layout: CaseLayout,
 ) -> Result<Vec<String>, CalibrateError> {
     match layout {
-        CaseLayout::Shared => Ok(vec![leader.directory(By::Ours)?; processes.into()]),
-        CaseLayout::Unique => leader.directories(By::Ours, processes),
+        CaseLayout::Shared => Ok(vec![leader.directory(ClientChoice::Ours)?; processes.into()]),
+        CaseLayout::Unique => leader.directories(ClientChoice::Ours, processes),
     }
 }

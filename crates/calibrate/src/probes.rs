@@ -2,10 +2,10 @@
 //! after a lookup costs, and how long after it; what reading a file does to its attributes; what opening a directory costs.
 
 use super::cost::COMPUTING_US;
-use super::leader::{By, Leader};
+use super::leader::{ClientChoice, Leader};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
-use crate::workers::{Done, Steps, Subject, Task};
+use crate::workers::{CallSubject, PhaseResult, PhaseTask, Steps};
 
 const STEP: &str = "which calls ask";
 
@@ -67,13 +67,13 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
         if !leader.begins(STEP, number as f64 / rests.len() as f64) {
             return Ok(probes);
         }
-        let directory = leader.directory(By::Second)?;
+        let directory = leader.directory(ClientChoice::Second)?;
         let steps = |of, rest_ms| {
             let directory = directory.clone();
-            Task::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us: COMPUTING_US })
+            PhaseTask::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us: COMPUTING_US })
         };
-        leader.one(By::Second, steps(Subject::New, 0))?;
-        let done = leader.one(By::Ours, steps(Subject::Files, *rest_ms))?;
+        leader.one(ClientChoice::Second, steps(CallSubject::New, 0))?;
+        let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, *rest_ms))?;
         let median = |at| median(&done, FILE_STEPS, at);
         if *rest_ms <= SOON_MS {
             probes.reads.extend(step(&done, FILE_STEPS, 2));
@@ -84,23 +84,24 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
             probes.files.push(FileSteps { rest, open, look, read, look_again });
         }
         if number == 0 {
-            probes.directories = directories(&leader.one(By::Ours, steps(Subject::Directories, 0))?);
+            probes.directories =
+                directories(&leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0))?);
         }
     }
     Ok(probes)
 }
 
-fn directories(done: &Done) -> Option<DirectorySteps> {
+fn directories(done: &PhaseResult) -> Option<DirectorySteps> {
     let [open, list, look_within] = [0, 1, 2].map(|at| median(done, DIRECTORY_STEPS, at));
     Some(DirectorySteps { open: open?, list: list?, look_within: look_within? })
 }
 
 /// Every `steps`th latency from `at` on. Unit: microseconds.
-fn step(done: &Done, steps: usize, at: usize) -> impl Iterator<Item = f64> {
+fn step(done: &PhaseResult, steps: usize, at: usize) -> impl Iterator<Item = f64> {
     done.latencies.iter().skip(at).step_by(steps).map(|nanoseconds| *nanoseconds as f64 / 1e3)
 }
 
 /// The median of them.
-fn median(done: &Done, steps: usize, at: usize) -> Option<f64> {
+fn median(done: &PhaseResult, steps: usize, at: usize) -> Option<f64> {
     SampleSummary::of(step(done, steps, at)).map(|summary| summary.p50)
 }

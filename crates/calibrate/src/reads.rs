@@ -2,10 +2,10 @@
 //! processes, as IBM's test of Spectrum Scale 5.0.4.3 does with fio: where faults of one file are served one after the
 //! other, more threads get no more of them than one.
 
-use super::leader::{By, Leader};
+use super::leader::{ClientChoice, Leader};
 use super::series::{CalibrationCase, CaseCache, CaseKind, CaseLayout};
 use crate::error::CalibrateError;
-use crate::workers::{Data, DataAccess, SPOT, Task};
+use crate::workers::{DataAccess, DataTransfer, PhaseTask, SPOT};
 
 const STEP: &str = "reads and page faults";
 
@@ -24,9 +24,10 @@ pub(super) fn write(leader: &mut Leader<'_>) -> Result<Option<Content>, Calibrat
         return Ok(None);
     }
     let wanted = leader.bounds.file_bytes;
-    let content = Content { file: format!("{}/data", leader.directory(By::Second)?), bytes: wanted };
-    let written = Data { limit_ms: WRITING_MS, ..data(leader, &content, DataAccess::Write) };
-    let bytes = leader.read(By::Second, written)?.count * DataAccess::Write.bytes();
+    let content =
+        Content { file: format!("{}/data", leader.directory(ClientChoice::Second)?), bytes: wanted };
+    let written = DataTransfer { limit_ms: WRITING_MS, ..data(leader, &content, DataAccess::Write) };
+    let bytes = leader.read(ClientChoice::Second, written)?.count * DataAccess::Write.bytes();
     if bytes < wanted - wanted % DataAccess::Write.bytes() {
         let [bytes, wanted] = [bytes, wanted].map(|bytes| bytes >> 20);
         leader
@@ -53,8 +54,8 @@ const WRITING_MS: u64 = 60_000;
 /// Threads that read in order at once.
 const READERS: u16 = 4;
 
-pub(super) fn data(leader: &Leader<'_>, content: &Content, access: DataAccess) -> Data {
-    Data {
+pub(super) fn data(leader: &Leader<'_>, content: &Content, access: DataAccess) -> DataTransfer {
+    DataTransfer {
         access,
         file: content.file.clone(),
         bytes: content.bytes,
@@ -69,11 +70,17 @@ pub(super) fn data(leader: &Leader<'_>, content: &Content, access: DataAccess) -
 
 fn in_order(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateError> {
     for threads in [1, READERS] {
-        let data = Data { drop_pages: true, threads, ..data(leader, file, DataAccess::Sequential) };
-        leader.phase(case(DataAccess::Sequential, CaseCache::Cold, (1, threads)), vec![Task::Data(data)])?;
+        let data = DataTransfer { drop_pages: true, threads, ..data(leader, file, DataAccess::Sequential) };
+        leader.phase(
+            case(DataAccess::Sequential, CaseCache::Cold, (1, threads)),
+            vec![PhaseTask::Data(data)],
+        )?;
     }
-    let both =
-        Task::Data(Data { drop_pages: true, threads: READERS, ..data(leader, file, DataAccess::Sequential) });
+    let both = PhaseTask::Data(DataTransfer {
+        drop_pages: true,
+        threads: READERS,
+        ..data(leader, file, DataAccess::Sequential)
+    });
     let theirs = leader.others.iter().map(|_| both.clone()).collect();
     leader.phase_of_all(case(DataAccess::Sequential, CaseCache::Cold, (1, READERS)), vec![both], theirs)
 }
@@ -89,7 +96,10 @@ fn scattered(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateErr
         }
     }
     // All pages come into memory, and stay.
-    leader.read(By::Ours, Data { limit_ms: WRITING_MS, ..data(leader, file, DataAccess::Sequential) })?;
+    leader.read(
+        ClientChoice::Ours,
+        DataTransfer { limit_ms: WRITING_MS, ..data(leader, file, DataAccess::Sequential) },
+    )?;
     for access in [DataAccess::Random, DataAccess::Mapped] {
         for crowd in &crowds {
             crowded(leader, file, access, CaseCache::Warm, *crowd)?;
@@ -109,7 +119,7 @@ fn crowded(
     // No cold page is read twice.
     let count = if cache == CaseCache::Cold { spots } else { WARM };
     let task = |rank: u16| {
-        Task::Data(Data {
+        PhaseTask::Data(DataTransfer {
             part: rank.into(),
             parts: processes.into(),
             drop_pages: cache == CaseCache::Cold,
@@ -119,7 +129,7 @@ fn crowded(
             ..data(leader, file, access)
         })
     };
-    let tasks: Vec<Task> = (0..processes).map(task).collect();
+    let tasks: Vec<PhaseTask> = (0..processes).map(task).collect();
     leader.phase(case(access, cache, (processes, threads)), tasks).map(drop)
 }
 

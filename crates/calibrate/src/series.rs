@@ -3,7 +3,7 @@
 use super::fit::{ClosedLaw, ClosedLawPoint, fit};
 use super::statistics::SampleSummary;
 use crate::operation::LoadOperation;
-use crate::workers::{DataAccess, Done};
+use crate::workers::{DataAccess, PhaseResult};
 use std::collections::BTreeMap;
 
 /// The operation of a phase.
@@ -122,7 +122,7 @@ pub struct CaseRun {
 impl CaseRun {
     /// The work of several processes of one node behind one barrier; of several nodes, whose clocks differ, the longest time
     /// counts.
-    pub(crate) fn of(nodes: &[&[Done]]) -> Self {
+    pub(crate) fn of(nodes: &[&[PhaseResult]]) -> Self {
         let elapsed = nodes.iter().filter_map(|node| {
             let began = node.iter().map(|done| done.began).min()?;
             Some(node.iter().map(|done| done.ended).max()?.saturating_sub(began))
@@ -196,8 +196,8 @@ impl CalibrationResults {
 mod tests {
     use super::*;
 
-    fn done(count: u64, began: u64, ended: u64) -> Done {
-        Done { count, began, ended, latencies: vec![1000; count as usize], ..Done::default() }
+    fn done(count: u64, began: u64, ended: u64) -> PhaseResult {
+        PhaseResult { count, began, ended, latencies: vec![1000; count as usize], ..PhaseResult::default() }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct CalibrationSetting<'a> {
     pub others: Vec<Vec<OsString>>,
     /// The limits.
     pub bounds: CalibrationBounds,
-    /// Asked often; when it says yes the calibration cleans up and ends as
+    /// Called often. When it returns true, the calibration cleans up and ends as
     /// [`CalibrateError::Interrupted`](crate::CalibrateError::Interrupted).
     pub stop: Stop<'a>,
 }

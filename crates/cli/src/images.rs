@@ -4,25 +4,25 @@ use crate::failure::Failure;
 use quell_base::shell::quoted_name;
 use quell_base::shown;
 use quell_image::{Image, OpenError};
-use quell_mount::{ImageError, OsError, SourceChange, View};
+use quell_mount::{ImageError, ImageView, OriginalChange, OsError};
 use rustix::io::Errno;
 use std::path::Path;
 
 /// An image, mapped.
-pub(crate) type Opened = Image<View>;
+pub(crate) type OpenedImage = Image<ImageView>;
 
 /// Opens an image of any owner: its content is only read.
-pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
+pub(crate) fn open(path: &Path) -> Result<OpenedImage, Failure> {
     quell_mount::view(path).map_err(|error| refuse(path, error))
 }
 
 /// Opens an image for export, after a check of every byte.
-pub(crate) fn open_whole(path: &Path) -> Result<Opened, Failure> {
+pub(crate) fn open_whole(path: &Path) -> Result<OpenedImage, Failure> {
     sound(path, open(path)?)
 }
 
 /// `image`, which lies at `path`, if every byte of it is as it was written.
-pub(crate) fn sound(path: &Path, image: Opened) -> Result<Opened, Failure> {
+pub(crate) fn sound(path: &Path, image: OpenedImage) -> Result<OpenedImage, Failure> {
     let report = quell_image::check::check(&image);
     match report.findings.first() {
         None => Ok(image),
@@ -95,7 +95,7 @@ pub(crate) fn mending(image: &Path) -> String {
 }
 
 /// The first changes of the originals, a line each.
-pub(crate) fn first_changes(changes: &[SourceChange]) -> Vec<String> {
+pub(crate) fn first_changes(changes: &[OriginalChange]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
     let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
     let more = changes.len().saturating_sub(NAMED_CHANGES);

@@ -15,7 +15,7 @@ pub(crate) fn name(what: &str, left: &[PathBuf], printer: &Printer) {
         more => format!(", and {more} more"),
     };
     printer.warn(&format!(
-        "an earlier {what} was killed, or is still running; once none is: rm -r {}{further}",
+        "an earlier {what} was killed, or still runs; when none runs: rm -r {}{further}",
         words.join(" ")
     ));
 }

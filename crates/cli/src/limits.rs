@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Limits {
     /// Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them.
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
-    pub threshold: Vec<Setting>,
+    pub threshold: Vec<LimitFlag>,
     /// Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub osts: Option<u32>,
@@ -28,12 +28,12 @@ impl Limits {
 
 /// One limit as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct LimitFlag {
     name: &'static str,
     value: f64,
 }
 
-impl FromStr for Setting {
+impl FromStr for LimitFlag {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_known_name_and_a_number() {
-        let value = |word: &str| word.parse::<Setting>().map(|setting| (setting.name, setting.value));
+        let value = |word: &str| word.parse::<LimitFlag>().map(|setting| (setting.name, setting.value));
         assert_eq!(value("tiny-writes=10"), Ok(("tiny-writes", 10.0)));
         for bad in ["tiny-writes", "tiny-writes=-1", "tiny-writes=nan", "tiny-writes=inf", "tiny-writes="] {
             assert!(value(bad).is_err(), "{bad}");

@@ -109,13 +109,13 @@ bitflags! {
 
 /// The answer to OPEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenReply {
     /// The handle that later requests carry; zero if none of them needs one.
     pub handle: u64,
     pub flags: OpenFlags,
 }
 
-impl Opened {
+impl OpenReply {
     /// The bytes of `struct fuse_open_out`.
     pub fn encode(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
@@ -301,7 +301,7 @@ pub fn device_of(number: u32) -> rustix::fs::Dev {
 
 /// `struct fuse_entry_out`: the answer to a lookup.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct EntryReply {
     /// The inode; `None` says that the name is absent.
     pub node: Option<NodeId>,
     /// The time for which the name, or its absence, may be kept.
@@ -312,7 +312,7 @@ pub struct Entry {
     pub attr: Attr,
 }
 
-impl Entry {
+impl EntryReply {
     /// Length of `struct fuse_entry_out`.
     pub const BYTES: usize = 40 + Attr::BYTES;
 
@@ -362,11 +362,11 @@ pub fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32
 }
 
 /// The bytes of `struct fuse_statfs_out`: totals of a file system.
-pub type Totals = [u8; 80];
+pub type StatfsBytes = [u8; 80];
 
 /// The answer to STATFS.
-pub fn encode_statfs(stat: &rustix::fs::StatVfs) -> Totals {
-    let mut bytes = [0; size_of::<Totals>()];
+pub fn encode_statfs(stat: &rustix::fs::StatVfs) -> StatfsBytes {
+    let mut bytes = [0; size_of::<StatfsBytes>()];
     let mut out = Layout(&mut bytes);
     out.u64(stat.f_blocks).u64(stat.f_bfree).u64(stat.f_bavail).u64(stat.f_files).u64(stat.f_ffree);
     out.u32(narrow(stat.f_bsize)).u32(narrow(stat.f_namemax)).u32(narrow(stat.f_frsize));
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn an_absent_entry_has_node_zero_and_lasts() {
-        let bytes = Entry::absent(Validity::Forever).encode();
+        let bytes = EntryReply::absent(Validity::Forever).encode();
         assert_eq!(bytes[..8], [0; 8]);
         assert_eq!(bytes[16..24], u64::from(u32::MAX).to_ne_bytes());
     }

@@ -1,6 +1,6 @@
 //! Listings of directories, as READDIR and READDIRPLUS carry them.
 
-use crate::abi::{Entry, MAX_TRANSFER};
+use crate::abi::{EntryReply, MAX_TRANSFER};
 
 /// A listing under construction: `struct fuse_dirent` or `struct fuse_direntplus`, one after the other.
 #[derive(Debug)]
@@ -44,13 +44,13 @@ impl Listing {
     }
 
     /// Appends a name with its entry. An entry without a node says that attributes are not known.
-    pub fn push_plus(&mut self, entry: &Entry, name: &ListedName<'_>) -> Pushed {
+    pub fn push_plus(&mut self, entry: &EntryReply, name: &ListedName<'_>) -> Pushed {
         self.record(Some(entry), name)
     }
 
-    fn record(&mut self, entry: Option<&Entry>, name: &ListedName<'_>) -> Pushed {
+    fn record(&mut self, entry: Option<&EntryReply>, name: &ListedName<'_>) -> Pushed {
         const DIRENT: usize = 24;
-        let before = entry.map_or(0, |_| Entry::BYTES);
+        let before = entry.map_or(0, |_| EntryReply::BYTES);
         let record = (before + DIRENT + name.name.len()).next_multiple_of(8);
         if self.bytes.len() + record > self.limit {
             return Pushed::Full;

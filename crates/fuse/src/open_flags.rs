@@ -2,14 +2,14 @@
 
 use rustix::fs::OFlags;
 
-use crate::abi::{OpenFlags, Opened};
+use crate::abi::{OpenFlags, OpenReply};
 use crate::request::FileHandle;
 
 /// The answer for an original that is open with these flags.
-pub fn opened_as(handle: FileHandle, flags: OFlags) -> Opened {
+pub fn opened_as(handle: FileHandle, flags: OFlags) -> OpenReply {
     // An append goes to where the file ends at that moment, of which the kernel's cache knows nothing.
     let cache = if flags.contains(OFlags::APPEND) { OpenFlags::DIRECT_IO } else { OpenFlags::empty() };
-    Opened { handle: handle.0, flags: cache }
+    OpenReply { handle: handle.0, flags: cache }
 }
 
 /// Tells whether a file that is opened with these flags is, or may be, changed.

@@ -7,7 +7,7 @@ use std::io::IoSlice;
 
 use rustix::io::Errno;
 
-use crate::abi::{self, Attr, Entry, Opened, Validity};
+use crate::abi::{self, Attr, EntryReply, OpenReply, Validity};
 use crate::device::Device;
 use crate::request::Unique;
 
@@ -52,7 +52,7 @@ impl<'d> Reply<'d> {
     }
 
     /// The answer to a lookup, or to whatever made a name.
-    pub fn entry(self, entry: &Entry) {
+    pub fn entry(self, entry: &EntryReply) {
         self.send(0, &[&entry.encode()]);
     }
 
@@ -90,12 +90,12 @@ pub fn reply_done(outcome: Result<(), Errno>, reply: Reply<'_>) {
 }
 
 /// Sends an entry, or the error.
-pub fn reply_entry(outcome: Result<Entry, Errno>, reply: Reply<'_>) {
+pub fn reply_entry(outcome: Result<EntryReply, Errno>, reply: Reply<'_>) {
     reply_with(outcome, reply, |entry, reply| reply.entry(&entry));
 }
 
 /// Sends the entry of a file that was made and its handle, or the error.
-pub fn reply_created(outcome: Result<(Entry, Opened), Errno>, reply: Reply<'_>) {
+pub fn reply_created(outcome: Result<(EntryReply, OpenReply), Errno>, reply: Reply<'_>) {
     reply_with(outcome, reply, |(entry, opened), reply| reply.parts(&[&entry.encode(), &opened.encode()]));
 }
 

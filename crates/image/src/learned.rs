@@ -30,7 +30,7 @@ use crate::erofs::BLOCK_BYTES;
 const FIRST: &str = "quell-learned 1 ";
 
 /// Paths that a file holds at most. A start of a large Python environment asks for some ten thousand; beyond this an
-/// image should rather be packed of a recording.
+/// image should be packed from a recording.
 pub const PATHS_MAX: usize = 100_000;
 
 /// Bytes that a file has at most.

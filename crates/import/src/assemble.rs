@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// The meaning of a line together with the lines before it.
 #[derive(Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct AssembledLine<'a> {
     pub(crate) place: LogPosition,
     /// The thread that the line names; `None` where strace follows a single thread.
     pub(crate) thread: Option<i32>,
@@ -20,12 +20,12 @@ pub(crate) struct Item<'a> {
     pub(crate) at: Nanos,
     /// A call of the same thread that will never return, as this line shows.
     pub(crate) unreturned: Option<Begun>,
-    pub(crate) what: What<'a>,
+    pub(crate) what: LineEvent<'a>,
 }
 
 /// The event that a line reports.
 #[derive(Debug)]
-pub(crate) enum What<'a> {
+pub(crate) enum LineEvent<'a> {
     /// A call ended. The time is its begin, where other lines came between.
     Call(Cow<'a, [u8]>, Option<Nanos>),
     /// A thread ended.
@@ -91,7 +91,7 @@ impl Assembler {
         log: usize,
         raw: &RawLine<'a>,
         remarks: &mut Remarks,
-    ) -> Item<'a> {
+    ) -> AssembledLine<'a> {
         let place = LogPosition { log, line: raw.number };
         let text = self.joined(raw.text);
         let Some(text) = text else { return self.part(place, of) };
@@ -106,7 +106,7 @@ impl Assembler {
             (prefix, text.len() - rest.len())
         };
         let (thread, at) = (prefix.thread.or(of), self.clock.read(&prefix));
-        let mut item = Item { place, thread, at, unreturned: None, what: What::Part };
+        let mut item = AssembledLine { place, thread, at, unreturned: None, what: LineEvent::Part };
         let text = match text {
             Cow::Borrowed(text) => Cow::Borrowed(&text[begin..]),
             Cow::Owned(mut text) => {
@@ -118,8 +118,8 @@ impl Assembler {
         item
     }
 
-    fn part<'a>(&self, place: LogPosition, thread: Option<i32>) -> Item<'a> {
-        Item { place, thread, at: self.clock.now(), unreturned: None, what: What::Part }
+    fn part<'a>(&self, place: LogPosition, thread: Option<i32>) -> AssembledLine<'a> {
+        AssembledLine { place, thread, at: self.clock.now(), unreturned: None, what: LineEvent::Part }
     }
 
     /// The line joined with the parts before messages; `None` when a message has cut this line too.
@@ -143,16 +143,22 @@ impl Assembler {
         Some(Cow::Owned(whole))
     }
 
-    fn mended<'a>(&mut self, torn: Torn, rest: &[u8], place: LogPosition) -> Item<'a> {
+    fn mended<'a>(&mut self, torn: Torn, rest: &[u8], place: LogPosition) -> AssembledLine<'a> {
         let Torn { thread, begun } = torn;
         let mut text = begun.text;
         text.push(b'\n');
         text.extend_from_slice(rest);
-        let what = What::Call(Cow::Owned(text), None);
-        Item { place, thread, at: begun.at, unreturned: None, what }
+        let what = LineEvent::Call(Cow::Owned(text), None);
+        AssembledLine { place, thread, at: begun.at, unreturned: None, what }
     }
 
-    fn fill<'a>(&mut self, item: &mut Item<'a>, text: Cow<'a, [u8]>, end: LineEnd, remarks: &mut Remarks) {
+    fn fill<'a>(
+        &mut self,
+        item: &mut AssembledLine<'a>,
+        text: Cow<'a, [u8]>,
+        end: LineEnd,
+        remarks: &mut Remarks,
+    ) {
         let key = item.thread.unwrap_or(ALONE);
         let begun = |text: &[u8]| Begun { place: item.place, at: item.at, text: text.to_vec() };
         item.what = match line::parse(&text) {
@@ -162,44 +168,44 @@ impl Assembler {
                     LineEnd::Newline => self.torn = Some(Torn { thread: item.thread, begun }),
                     LineEnd::FileEnd => remarks.log_cut(item.place),
                 }
-                What::Part
+                LineEvent::Part
             }
-            Line::Call(_) => What::Call(text, None),
+            Line::Call(_) => LineEvent::Call(text, None),
             Line::Begun(call) => {
                 let begun = begun(call);
                 self.hold(key, begun, remarks);
-                What::Begun
+                LineEvent::Begun
             }
             // The thread that takes the number over ends with a superseded line, which names this one.
             Line::Renamed(call) => {
                 let begun = begun(call);
                 self.hold(key, begun, remarks);
-                What::Begun
+                LineEvent::Begun
             }
             Line::Detached(call) => {
                 item.unreturned = Some(begun(call));
-                What::Talk
+                LineEvent::Talk
             }
             Line::Resumed { name, rest } => self.resumed(key, name, rest, item.place, remarks),
             Line::Exited(exit) => {
                 item.unreturned = self.release(key);
-                What::Exited(exit)
+                LineEvent::Exited(exit)
             }
             Line::Superseded(by) => {
                 item.unreturned = self.release(key);
                 if let Some(goes_on) = self.release(by) {
                     self.hold(key, goes_on, remarks);
                 }
-                What::Superseded(by)
+                LineEvent::Superseded(by)
             }
-            Line::Talk => What::Talk,
-            Line::Summary => What::Summary,
-            Line::Foreign if text.is_empty() => What::Part,
+            Line::Talk => LineEvent::Talk,
+            Line::Summary => LineEvent::Summary,
+            Line::Foreign if text.is_empty() => LineEvent::Part,
             Line::Foreign if end == LineEnd::FileEnd => {
                 remarks.log_cut(item.place);
-                What::Part
+                LineEvent::Part
             }
-            Line::Foreign => What::Foreign,
+            Line::Foreign => LineEvent::Foreign,
         };
     }
 
@@ -227,16 +233,16 @@ impl Assembler {
         rest: &[u8],
         place: LogPosition,
         remarks: &mut Remarks,
-    ) -> What<'a> {
+    ) -> LineEvent<'a> {
         let Some(begun) = self.begun_as(thread, name).and_then(|key| self.release(key)) else {
             if symbols::call(name).is_some() {
                 remarks.misread(Misreading::NeverBegan, place);
             }
-            return What::Talk;
+            return LineEvent::Talk;
         };
         let mut text = begun.text;
         text.extend_from_slice(rest);
-        What::Call(Cow::Owned(text), Some(begun.at))
+        LineEvent::Call(Cow::Owned(text), Some(begun.at))
     }
 
     /// The thread under which the resumed call is kept. On standard error strace adds or drops thread numbers as other

@@ -2,9 +2,9 @@
 
 use crate::scan::Scanned;
 use crate::symbols;
-use crate::value::{self, Returned, Text};
+use crate::value::{self, Returned, StringArgument};
 use quell_trace::flags::MAP_ANONYMOUS;
-use quell_trace::shape::{FlagsKind, Shape, SizeKind};
+use quell_trace::shape::{CallShape, FlagsKind, SizeKind};
 use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome};
 
 /// A recorded call.
@@ -16,8 +16,8 @@ pub(crate) struct Decoded {
     pub(crate) took: Option<Nanos>,
     pub(crate) fd: Fd,
     pub(crate) fd2: Fd,
-    pub(crate) path: Text,
-    pub(crate) path2: Text,
+    pub(crate) path: StringArgument,
+    pub(crate) path2: StringArgument,
     pub(crate) flags: u64,
     pub(crate) size: Bytes,
     pub(crate) offset: Option<i64>,
@@ -66,7 +66,7 @@ pub(crate) fn read(scanned: &Scanned<'_>, back: Return) -> Reading {
 }
 
 fn decode(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<Decoded> {
-    let shape = Shape::of(call);
+    let shape = CallShape::of(call);
     let argument = |index: Option<u8>| index.map_or(&[][..], |index| scanned.argument(index.into()));
     let (fd, file) = descriptor(argument(shape.fd))?;
     let (fd2, file2) = descriptor(argument(shape.fd2))?;
@@ -96,7 +96,7 @@ fn decode(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<
 fn learned(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<(Fd, Vec<u8>)> {
     if call == Call::Getcwd {
         return match value::text(scanned.argument(0)) {
-            Text::Whole(path) if path.first() == Some(&b'/') => Some((Fd::WORKING_DIRECTORY, path)),
+            StringArgument::Whole(path) if path.first() == Some(&b'/') => Some((Fd::WORKING_DIRECTORY, path)),
             _ => None,
         };
     }
@@ -140,7 +140,7 @@ fn size(kind: SizeKind, scanned: &Scanned<'_>) -> u64 {
 
 /// A process or thread that a call created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct CreatedThread {
     /// The kernel's number.
     pub(crate) child: i32,
     /// The clone flags. Source: `clone(2)`.
@@ -153,14 +153,14 @@ pub(crate) fn makes(name: &[u8]) -> bool {
 }
 
 /// The thread or process that a call created.
-pub(crate) fn made(scanned: &Scanned<'_>) -> Option<Made> {
+pub(crate) fn made(scanned: &Scanned<'_>) -> Option<CreatedThread> {
     if !makes(scanned.name) {
         return None;
     }
     let returned = value::returned(scanned.result?)?;
     let Outcome::Success(number) = returned.outcome else { return None };
     let child = value::translated(returned.behind).or(i32::try_from(number).ok())?;
-    (child > 0).then_some(Made { child, flags: clone_flags(scanned) })
+    (child > 0).then_some(CreatedThread { child, flags: clone_flags(scanned) })
 }
 
 fn clone_flags(scanned: &Scanned<'_>) -> u64 {
@@ -174,7 +174,7 @@ fn clone_flags(scanned: &Scanned<'_>) -> u64 {
 
 /// The program, arguments and variables of an `execve`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct ExecutedProgram {
     /// Shape: one entry an argument; one that strace cut ends with `...`.
     pub(crate) arguments: Vec<Vec<u8>>,
     /// Whole variables, `NAME=value`; empty unless strace ran with `-v`.
@@ -184,27 +184,27 @@ pub(crate) struct Program {
 }
 
 /// The program, arguments and variables of a call that executed a program.
-pub(crate) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
+pub(crate) fn program(call: Call, scanned: &Scanned<'_>) -> ExecutedProgram {
     let first = if call == Call::Execveat { 2 } else { 1 };
-    let mut program = Program::default();
+    let mut program = ExecutedProgram::default();
     strings(scanned.argument(first), |text| match text {
-        Text::Whole(argument) => program.arguments.push(argument),
-        Text::Cut(mut argument) => {
+        StringArgument::Whole(argument) => program.arguments.push(argument),
+        StringArgument::Cut(mut argument) => {
             argument.extend_from_slice(b"...");
             program.arguments.push(argument);
             program.cut += 1;
         }
-        Text::Address | Text::None => program.cut += 1,
+        StringArgument::Address | StringArgument::None => program.cut += 1,
     });
     strings(scanned.argument(first + 1), |text| match text {
-        Text::Whole(variable) => program.variables.push(variable),
-        Text::Cut(_) | Text::Address | Text::None => program.cut += 1,
+        StringArgument::Whole(variable) => program.variables.push(variable),
+        StringArgument::Cut(_) | StringArgument::Address | StringArgument::None => program.cut += 1,
     });
     program
 }
 
 /// Calls `each` for the strings of an array; for none where strace printed its address.
-fn strings(array: &[u8], mut each: impl FnMut(Text)) {
+fn strings(array: &[u8], mut each: impl FnMut(StringArgument)) {
     if let Some(inside) = array.strip_prefix(b"[") {
         crate::scan::for_each_item(inside, b']', |item| each(value::text(item)));
     }
@@ -228,7 +228,7 @@ mod tests {
         let open =
             decoded(r#"openat(AT_FDCWD</w>, "q/f", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3</w/q/f> <0.000002>"#);
         assert_eq!((open.fd, open.flags), (Fd::WORKING_DIRECTORY, 0o2_000_102));
-        assert_eq!(open.path, Text::Whole(b"q/f".to_vec()));
+        assert_eq!(open.path, StringArgument::Whole(b"q/f".to_vec()));
         assert_eq!((open.outcome, open.took), (Outcome::Success(3), Some(Nanos(2000))));
         let expected = [(Fd::WORKING_DIRECTORY, b"/w".to_vec()), (Fd::NONE, b"/w/q/f".to_vec())];
         assert_eq!(open.seen, expected);
@@ -250,12 +250,15 @@ mod tests {
 
         let rename = decoded(r#"renameat2(6, "g", 7, "i", RENAME_NOREPLACE) = 0"#);
         assert_eq!((rename.fd, rename.fd2, rename.flags), (Fd(6), Fd(7), 1));
-        assert_eq!(rename.path2, Text::Whole(b"i".to_vec()));
+        assert_eq!(rename.path2, StringArgument::Whole(b"i".to_vec()));
 
         let control = decoded("fcntl(3, F_SETFD, FD_CLOEXEC) = 0");
         assert_eq!((control.flags, control.size), (2, Bytes(1)));
         assert_eq!(decoded("getcwd(\"/w\", 1024) = 3").seen, [(Fd::WORKING_DIRECTORY, b"/w".to_vec())]);
-        assert_eq!(decoded("openat(0xffffff9c, 0x7fc770b4d0b1, 0x80000, 0) = 0x3").path, Text::Address);
+        assert_eq!(
+            decoded("openat(0xffffff9c, 0x7fc770b4d0b1, 0x80000, 0) = 0x3").path,
+            StringArgument::Address
+        );
     }
 
     #[test]
@@ -284,7 +287,11 @@ mod tests {
             ("clone3({flags=CLONE_VM|CLONE_FILES, child_tid=0x7f} => {parent_tid=[7]}, 88) = 7", 7, 0x500),
             ("fork() = 2 /* 7 in strace's PID NS */", 7, 0),
         ] {
-            assert_eq!(made(&scan::scan(text.as_bytes()).unwrap()), Some(Made { child, flags }), "{text}");
+            assert_eq!(
+                made(&scan::scan(text.as_bytes()).unwrap()),
+                Some(CreatedThread { child, flags }),
+                "{text}"
+            );
         }
         assert_eq!(made(&scan::scan(b"fork() = -1 EAGAIN (x)").unwrap()), None);
     }

@@ -1,6 +1,6 @@
 //! Converts the times of a log into times of a trace: ascending, and relative to its begin.
 
-use crate::prefix::{Prefix, Stamp};
+use crate::prefix::{Prefix, PrintedTime};
 use quell_trace::Nanos;
 
 const DAY: u64 = 86_400_000_000_000;
@@ -21,7 +21,7 @@ pub(crate) enum Times {
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// The time of the first line that has one.
-    origin: Option<Stamp>,
+    origin: Option<PrintedTime>,
     /// The number of midnights passed, for times of day.
     midnights: u64,
     /// The last time of day.
@@ -60,14 +60,14 @@ impl Clock {
         self.latest.max(self.ticked)
     }
 
-    fn stamped(&mut self, stamp: Stamp) -> Nanos {
+    fn stamped(&mut self, stamp: PrintedTime) -> Nanos {
         let origin = *self.origin.get_or_insert(stamp);
-        let (Stamp::Epoch(at) | Stamp::Day(at)) = stamp;
+        let (PrintedTime::Epoch(at) | PrintedTime::Day(at)) = stamp;
         let is_whole = at.0.is_multiple_of(1_000_000_000);
         self.times = if is_whole && self.times != Times::Exact { Times::WholeSeconds } else { Times::Exact };
         let since = match (origin, stamp) {
-            (Stamp::Epoch(origin), Stamp::Epoch(at)) => at.since(origin).0,
-            (Stamp::Day(origin), Stamp::Day(at)) => {
+            (PrintedTime::Epoch(origin), PrintedTime::Epoch(at)) => at.since(origin).0,
+            (PrintedTime::Day(origin), PrintedTime::Day(at)) => {
                 // A time of day more than half a day earlier belongs to the next day.
                 if at.0 + DAY / 2 < self.of_day.0 && self.midnights < LATEST {
                     self.midnights += DAY;
@@ -108,8 +108,8 @@ impl Clock {
     /// The start of the log, where the log has absolute times. Unit: since 1970.
     pub(crate) fn began(&self) -> Option<Nanos> {
         match self.origin {
-            Some(Stamp::Epoch(at)) => Some(at),
-            Some(Stamp::Day(_)) | None => None,
+            Some(PrintedTime::Epoch(at)) => Some(at),
+            Some(PrintedTime::Day(_)) | None => None,
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn day(seconds: u64) -> Prefix {
-        Prefix { stamp: Some(Stamp::Day(Nanos(seconds * 1_000_000_000 + 1))), ..Prefix::default() }
+        Prefix { stamp: Some(PrintedTime::Day(Nanos(seconds * 1_000_000_000 + 1))), ..Prefix::default() }
     }
 
     #[test]
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn forged_times_do_not_run_over() {
         let mut clock = Clock::new(Relative::Counts);
-        let line = Prefix { stamp: Some(Stamp::Epoch(Nanos(0))), ..Prefix::default() };
+        let line = Prefix { stamp: Some(PrintedTime::Epoch(Nanos(0))), ..Prefix::default() };
         clock.read(&line);
-        let line = Prefix { stamp: Some(Stamp::Epoch(Nanos(u64::MAX))), ..Prefix::default() };
+        let line = Prefix { stamp: Some(PrintedTime::Epoch(Nanos(u64::MAX))), ..Prefix::default() };
         assert_eq!(clock.read(&line), Nanos(LATEST));
     }
 }

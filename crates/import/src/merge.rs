@@ -6,7 +6,7 @@
 
 use crate::call;
 use crate::lines::{Lines, RawLine};
-use crate::prefix::{self, Stamp};
+use crate::prefix::{self, PrintedTime};
 use crate::scan;
 use crate::source::{ImportError, LogSource, lines};
 use crate::survey::Survey;
@@ -113,7 +113,8 @@ impl<'a, S: LogSource> Merge<'a, S> {
         let path = self.sources[index].path();
         match input.next().map_err(|error| ImportError::of_line(path, error))? {
             Some(line) => {
-                if let Some(Stamp::Epoch(at) | Stamp::Day(at)) = prefix::split(line.text).0.stamp {
+                if let Some(PrintedTime::Epoch(at) | PrintedTime::Day(at)) = prefix::split(line.text).0.stamp
+                {
                     strand.key = strand.key.max(at);
                 }
                 strand.head.extend_from_slice(line.text);

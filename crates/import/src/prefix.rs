@@ -14,14 +14,14 @@ pub(crate) struct Prefix {
     /// The kernel's number of the thread; `None` where strace follows a single thread.
     pub(crate) thread: Option<i32>,
     /// The time, as `-t`, `-tt` or `-ttt` print it.
-    pub(crate) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<PrintedTime>,
     /// The time since the line before, as `-r` prints it.
     pub(crate) since_last: Option<Nanos>,
 }
 
 /// A time as it was printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stamp {
+pub(crate) enum PrintedTime {
     /// Since 1970.
     Epoch(Nanos),
     /// Since midnight.
@@ -97,7 +97,7 @@ fn field<'a>(text: &'a [u8], prefix: &mut Prefix) -> Option<&'a [u8]> {
 }
 
 enum Time {
-    Stamp(Stamp),
+    Stamp(PrintedTime),
     Since(Nanos),
 }
 
@@ -107,11 +107,11 @@ fn time(text: &[u8]) -> Option<(Time, &[u8])> {
         let (minutes, rest) = digits(rest.strip_prefix(b":")?)?;
         let (seconds, rest) = seconds(rest.strip_prefix(b":")?)?;
         let whole = (hours.min(24) * 60 + minutes.min(60)) * 60 * SECOND;
-        return Some((Time::Stamp(Stamp::Day(Nanos(whole.checked_add(seconds.0)?))), rest));
+        return Some((Time::Stamp(PrintedTime::Day(Nanos(whole.checked_add(seconds.0)?))), rest));
     }
     let (time, rest) = seconds(text)?;
     match time >= EPOCH_FROM {
-        true => Some((Time::Stamp(Stamp::Epoch(time)), rest)),
+        true => Some((Time::Stamp(PrintedTime::Epoch(time)), rest)),
         false => Some((Time::Since(time), rest)),
     }
 }
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn every_form_of_a_prefix_is_taken_off() {
-        let epoch = Some(Stamp::Epoch(Nanos(1_795_262_825_415_095_000)));
-        let day = Some(Stamp::Day(Nanos(43_625_199_757_000)));
+        let epoch = Some(PrintedTime::Epoch(Nanos(1_795_262_825_415_095_000)));
+        let day = Some(PrintedTime::Day(Nanos(43_625_199_757_000)));
         for (line, thread, stamp, since) in [
             ("brk(0)", None, None, None),
             ("7455  brk(0)", Some(7455), None, None),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn seconds_since_1970_are_no_process() {
         let (prefix, _) = split(b"1795262825 brk(0)");
-        assert_eq!(prefix.stamp, Some(Stamp::Epoch(Nanos(1_795_262_825 * SECOND))));
+        assert_eq!(prefix.stamp, Some(PrintedTime::Epoch(Nanos(1_795_262_825 * SECOND))));
         assert_eq!(prefix.thread, None);
     }
 

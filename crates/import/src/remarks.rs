@@ -50,7 +50,7 @@ pub(crate) struct Remarks {
 
 /// Facts about the whole import.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct ImportFacts<'a> {
     /// Names of the logs.
     pub(crate) names: &'a [String],
     pub(crate) times: Times,
@@ -80,7 +80,7 @@ impl Remarks {
     }
 
     /// The remarks as sentences.
-    pub(crate) fn sentences(&self, facts: &Facts<'_>) -> Vec<String> {
+    pub(crate) fn sentences(&self, facts: &ImportFacts<'_>) -> Vec<String> {
         let line = |place: LogPosition| match facts.names {
             [_] => format!("line {}", place.line),
             names => {
@@ -141,7 +141,7 @@ impl Lack {
     }
 }
 
-impl Facts<'_> {
+impl ImportFacts<'_> {
     fn sentences(&self) -> impl Iterator<Item = &'static str> {
         let order = self.names.len() > 1;
         [

@@ -1,15 +1,15 @@
 //! The second pass: passes processes, threads and calls to a sink, in the order in which calls ended.
 
-use crate::assemble::{ALONE, Assembler, Begun, Item, What};
+use crate::assemble::{ALONE, AssembledLine, Assembler, Begun, LineEvent};
 use crate::call::{self, Decoded, Reading, Return};
 use crate::clock::{Clock, Relative, Times};
 use crate::merge::Merge;
-use crate::remarks::{Facts, Lack, LogPosition, Misreading, Remarks};
+use crate::remarks::{ImportFacts, Lack, LogPosition, Misreading, Remarks};
 use crate::scan;
 use crate::sink::LogSink;
 use crate::source::{ImportError, LogSource};
 use crate::survey::{Birth, Survey};
-use crate::value::Text;
+use crate::value::StringArgument;
 use quell_base::{escape, shown};
 use quell_trace::context::is_search_variable;
 use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
@@ -83,7 +83,7 @@ pub(crate) fn replay<S: LogSource>(
     while let Some(line) = merge.next()? {
         let of = survey.logs[line.log].thread;
         let item = replay.assembler.take(of, line.log, &line.raw(), &mut replay.remarks);
-        if matches!(item.what, What::Summary) {
+        if matches!(item.what, LineEvent::Summary) {
             break;
         }
         replay.take(item).map_err(|stop| stop.explain(sources))?;
@@ -130,27 +130,31 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    fn take(&mut self, item: Item<'_>) -> Result<(), Stop> {
-        if let What::Foreign = item.what {
+    fn take(&mut self, item: AssembledLine<'_>) -> Result<(), Stop> {
+        if let LineEvent::Foreign = item.what {
             self.remarks.lacks(Lack::Foreign, Some(item.place));
         }
-        if matches!(item.what, What::Foreign | What::Part | What::Summary) {
+        if matches!(item.what, LineEvent::Foreign | LineEvent::Part | LineEvent::Summary) {
             return Ok(());
         }
-        if item.thread.is_none() && matches!(item.what, What::Talk) && item.unreturned.is_none() {
+        if item.thread.is_none() && matches!(item.what, LineEvent::Talk) && item.unreturned.is_none() {
             return Ok(());
         }
-        let begins = matches!(&item.what, What::Call(text, _) if is_exec(text));
+        let begins = matches!(&item.what, LineEvent::Call(text, _) if is_exec(text));
         let number = self.number(item.thread);
         self.meet(number, item.place, item.at, begins)?;
         if let Some(begun) = item.unreturned {
             self.never_returned(number, &begun, item.at)?;
         }
         match item.what {
-            What::Call(text, began) => self.called(number, &text, item.place, began, item.at)?,
-            What::Exited(exit) => self.ended(number, item.at, exit)?,
-            What::Superseded(by) => self.superseded(number, by),
-            What::Talk | What::Begun | What::Part | What::Foreign | What::Summary => {}
+            LineEvent::Call(text, began) => self.called(number, &text, item.place, began, item.at)?,
+            LineEvent::Exited(exit) => self.ended(number, item.at, exit)?,
+            LineEvent::Superseded(by) => self.superseded(number, by),
+            LineEvent::Talk
+            | LineEvent::Begun
+            | LineEvent::Part
+            | LineEvent::Foreign
+            | LineEvent::Summary => {}
         }
         Ok(())
     }
@@ -372,26 +376,31 @@ impl Replay<'_> {
         Ok(self.sink.event(&event)?)
     }
 
-    fn path(&mut self, decoded: &Decoded, text: &Text, place: LogPosition) -> Result<Option<PathId>, Stop> {
+    fn path(
+        &mut self,
+        decoded: &Decoded,
+        text: &StringArgument,
+        place: LogPosition,
+    ) -> Result<Option<PathId>, Stop> {
         match text {
-            Text::Whole(bytes) => Ok(Some(self.sink.path(bytes)?)),
-            Text::Cut(_) => {
+            StringArgument::Whole(bytes) => Ok(Some(self.sink.path(bytes)?)),
+            StringArgument::Cut(_) => {
                 self.remarks.lacks(Lack::CutPath, Some(place));
                 Ok(None)
             }
             // Memory that the kernel cannot read either holds no path.
-            Text::Address if decoded.outcome.errno() != Some(EFAULT) => {
+            StringArgument::Address if decoded.outcome.errno() != Some(EFAULT) => {
                 self.remarks.lacks(Lack::AddressOfPath, Some(place));
                 Ok(None)
             }
-            Text::Address | Text::None => Ok(None),
+            StringArgument::Address | StringArgument::None => Ok(None),
         }
     }
 
     /// Counts relative paths that cannot be resolved, and notes when the directory becomes known.
     fn look_at_directory(&mut self, number: i32, decoded: &Decoded, place: LogPosition) {
-        let is_relative = |text: &Text| match text {
-            Text::Whole(path) => path.first().is_some_and(|first| *first != b'/'),
+        let is_relative = |text: &StringArgument| match text {
+            StringArgument::Whole(path) => path.first().is_some_and(|first| *first != b'/'),
             _ => false,
         };
         let from_here = |fd: Fd| fd == Fd::WORKING_DIRECTORY || fd == Fd::NONE;
@@ -403,7 +412,9 @@ impl Replay<'_> {
             self.remarks.lacks(Lack::Directory, Some(place));
         }
         let goes_somewhere = decoded.call == Call::Chdir && decoded.outcome.is_success();
-        if goes_somewhere && matches!(&decoded.path, Text::Whole(path) if path.first() == Some(&b'/')) {
+        if goes_somewhere
+            && matches!(&decoded.path, StringArgument::Whole(path) if path.first() == Some(&b'/'))
+        {
             self.find_directory(number);
         }
     }
@@ -428,7 +439,7 @@ impl Replay<'_> {
             self.remarks.lacks(Lack::CutArguments, Some(place));
         }
         let name = match &decoded.path {
-            Text::Whole(path) if path.first() == Some(&b'/') => Some(self.sink.path(path)?),
+            StringArgument::Whole(path) if path.first() == Some(&b'/') => Some(self.sink.path(path)?),
             _ => None,
         };
         let arguments = program.arguments.iter().map(escape).collect();
@@ -474,7 +485,7 @@ impl Replay<'_> {
         self.end_the_rest(now).map_err(fail)?;
         let times = self.assembler.clock.times();
         let names: Vec<String> = sources.iter().map(|source| name(source)).collect();
-        let facts = Facts {
+        let facts = ImportFacts {
             names: &names,
             times,
             has_durations: survey.has_durations,

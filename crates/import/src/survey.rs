@@ -2,11 +2,11 @@
 //!
 //! A child's lines may precede the end of the call that created it, so creators are found before anything is written.
 
-use crate::assemble::{ALONE, Assembler, What};
-use crate::call::{self, Made};
+use crate::assemble::{ALONE, Assembler, LineEvent};
+use crate::call::{self, CreatedThread};
 use crate::clock::{Clock, Relative};
 use crate::lines::RawLine;
-use crate::prefix::{self, Stamp};
+use crate::prefix::{self, PrintedTime};
 use crate::remarks::{LogPosition, Remarks};
 use crate::source::{ImportError, LogSource, lines};
 use crate::{scan, symbols, value};
@@ -36,7 +36,7 @@ pub(crate) struct Birth {
     pub(crate) place: LogPosition,
     /// Its number; [`ALONE`] if strace followed a single thread then.
     pub(crate) maker: i32,
-    pub(crate) made: Made,
+    pub(crate) made: CreatedThread,
 }
 
 /// The result of the first pass for one log.
@@ -197,30 +197,30 @@ impl Reading {
         let stamp = prefix::split(raw.text).0.stamp;
         let item = self.assembler.take(None, self.log, raw, &mut self.remarks);
         match item.what {
-            What::Foreign => {
+            LineEvent::Foreign => {
                 self.unknown += 1;
                 self.quote.get_or_insert_with(|| (raw.number, quote(raw.text)));
                 return Goes::On;
             }
-            What::Summary => {
+            LineEvent::Summary => {
                 self.is_summary = true;
                 return Goes::Over;
             }
-            What::Part if raw.text.trim_ascii().is_empty() => return Goes::On,
-            What::Part => {
+            LineEvent::Part if raw.text.trim_ascii().is_empty() => return Goes::On,
+            LineEvent::Part => {
                 self.quote.get_or_insert_with(|| (raw.number, quote(raw.text)));
             }
-            What::Talk | What::Begun | What::Superseded(_) => self.known += 1,
-            What::Exited(exit) => {
+            LineEvent::Talk | LineEvent::Begun | LineEvent::Superseded(_) => self.known += 1,
+            LineEvent::Exited(exit) => {
                 self.known += 1;
                 survey.saw_end |= matches!(exit, Exit::Status(_));
             }
-            What::Call(ref text, _) => {
+            LineEvent::Call(ref text, _) => {
                 let thread = item.thread;
                 self.call(text, item.place, thread, survey);
             }
         }
-        if let Some(Stamp::Epoch(at) | Stamp::Day(at)) = stamp
+        if let Some(PrintedTime::Epoch(at) | PrintedTime::Day(at)) = stamp
             && self.facts.first == Nanos(0)
         {
             self.facts.first = at;

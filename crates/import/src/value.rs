@@ -7,7 +7,7 @@ use quell_trace::{Errno, Fd, Nanos, Outcome};
 
 /// A string argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum StringArgument {
     /// The complete string.
     Whole(Vec<u8>),
     /// strace printed only its beginning.
@@ -19,20 +19,20 @@ pub(crate) enum Text {
 }
 
 /// Reads a string argument.
-pub(crate) fn text(argument: &[u8]) -> Text {
+pub(crate) fn text(argument: &[u8]) -> StringArgument {
     match argument.first() {
-        None => Text::None,
+        None => StringArgument::None,
         Some(b'"') => {
             let end = scan::string_end(argument, 0);
             let is_closed = end > 1 && argument[end - 1] == b'"';
             let bytes = unescape(&argument[1..if is_closed { end - 1 } else { end }]);
             match is_closed && !argument[end..].starts_with(b"...") {
-                true => Text::Whole(bytes),
-                false => Text::Cut(bytes),
+                true => StringArgument::Whole(bytes),
+                false => StringArgument::Cut(bytes),
             }
         }
-        Some(_) if argument == b"NULL" => Text::None,
-        Some(_) => Text::Address,
+        Some(_) if argument == b"NULL" => StringArgument::None,
+        Some(_) => StringArgument::Address,
     }
 }
 
@@ -205,15 +205,15 @@ mod tests {
     #[test]
     fn strings_are_read_in_every_notation() {
         for (argument, expected) in [
-            (r#""/etc/x""#, Text::Whole(b"/etc/x".to_vec())),
-            (r#""\x2f\x65""#, Text::Whole(b"/e".to_vec())),
-            (r#""a\"b>c, d\n\377<e\0""#, Text::Whole(b"a\"b>c, d\n\xff<e\0".to_vec())),
-            (r#""/etc/ld"..."#, Text::Cut(b"/etc/ld".to_vec())),
-            (r#""/etc/ld"#, Text::Cut(b"/etc/ld".to_vec())),
-            ("\"", Text::Cut(Vec::new())),
-            ("0x7ffd781424c0", Text::Address),
-            ("NULL", Text::None),
-            ("", Text::None),
+            (r#""/etc/x""#, StringArgument::Whole(b"/etc/x".to_vec())),
+            (r#""\x2f\x65""#, StringArgument::Whole(b"/e".to_vec())),
+            (r#""a\"b>c, d\n\377<e\0""#, StringArgument::Whole(b"a\"b>c, d\n\xff<e\0".to_vec())),
+            (r#""/etc/ld"..."#, StringArgument::Cut(b"/etc/ld".to_vec())),
+            (r#""/etc/ld"#, StringArgument::Cut(b"/etc/ld".to_vec())),
+            ("\"", StringArgument::Cut(Vec::new())),
+            ("0x7ffd781424c0", StringArgument::Address),
+            ("NULL", StringArgument::None),
+            ("", StringArgument::None),
         ] {
             assert_eq!(text(argument.as_bytes()), expected, "{argument}");
         }

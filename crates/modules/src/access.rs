@@ -150,12 +150,6 @@ impl Access {
     pub fn everybody(&self, permission: Permission) -> bool {
         self.who(permission) == AllowedUsers::Everybody
     }
-
-    /// Tells whether the bits for others allow reading while the list, the owner's bits or the group's bits deny it to some
-    /// user. A cache that goes by the bits for others would show the file to that user.
-    pub fn others_bits_leak(&self) -> bool {
-        self.mode & 4 != 0 && !self.everybody(Permission::Read)
-    }
 }
 
 /// Version of the attribute's format. Source: `linux/posix_acl_xattr.h`.
@@ -275,10 +269,8 @@ mod tests {
         };
         let denied = access(0o644, list(&[(9, 0)], &[], 4));
         assert_eq!(denied.who(Permission::Read), AllowedUsers::Mixed);
-        assert!(denied.others_bits_leak());
         let added = access(0o640, list(&[(9, 4)], &[(10, 4)], 0));
         assert_eq!(added.who(Permission::Read), only(&[7, 9], &[10]));
-        assert!(!added.others_bits_leak());
         assert_eq!(access(0o640, list(&[(9, 0)], &[], 4)).who(Permission::Read), AllowedUsers::Mixed);
         assert_eq!(access(0o600, list(&[(9, 0)], &[], 0)).who(Permission::Read), only(&[7], &[]));
     }

@@ -28,12 +28,12 @@ pub enum Cookie {
     /// A modulefile or rc file for this version of Modules and later ones.
     From(Vec<u8>),
     /// No modulefile.
-    None(Miss),
+    None(CookieMiss),
 }
 
 /// The reason for which a file has no valid cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Miss {
+pub enum CookieMiss {
     /// It is empty.
     Empty,
     /// A byte order mark precedes it.
@@ -81,24 +81,24 @@ fn trimmed_end(word: &[u8], byte: u8) -> &[u8] {
     &word[..kept]
 }
 
-fn miss(content: &[u8]) -> Miss {
+fn miss(content: &[u8]) -> CookieMiss {
     let trimmed = content.trim_ascii_start();
     let begins = |text: &[u8]| text.get(..COOKIE.len()).is_some_and(|head| head.eq_ignore_ascii_case(COOKIE));
     match content {
-        [] => Miss::Empty,
-        [0xef, 0xbb, 0xbf, rest @ ..] if begins(rest) => Miss::ByteOrderMark,
-        _ if trimmed.len() < content.len() && begins(trimmed) => Miss::Blanks,
-        _ if begins(content) => Miss::Case,
+        [] => CookieMiss::Empty,
+        [0xef, 0xbb, 0xbf, rest @ ..] if begins(rest) => CookieMiss::ByteOrderMark,
+        _ if trimmed.len() < content.len() && begins(trimmed) => CookieMiss::Blanks,
+        _ if begins(content) => CookieMiss::Case,
         _ if content[..content.len().min(4096)].windows(COOKIE.len()).any(|window| window == COOKIE) => {
-            Miss::Later
+            CookieMiss::Later
         }
-        _ => Miss::Absent,
+        _ => CookieMiss::Absent,
     }
 }
 
 /// The treatment of a file by Environment Modules, according to its name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum NameTreatment {
     /// Possibly a modulefile.
     Ordinary,
     /// Possibly a hidden modulefile: the name begins with a dot.
@@ -120,7 +120,7 @@ pub enum RcKind {
     Version,
 }
 
-impl Name {
+impl NameTreatment {
     /// Judges the last component of a path.
     pub fn of(name: &[u8]) -> Self {
         match name {
@@ -173,13 +173,13 @@ mod tests {
             ("#%Module########", Cookie::Any),
             ("#%Module99\n", from("99")),
             ("#%Modulefile", from("file")),
-            ("", Cookie::None(Miss::Empty)),
-            ("\u{feff}#%Module", Cookie::None(Miss::ByteOrderMark)),
-            (" #%Module", Cookie::None(Miss::Blanks)),
-            ("\n#%Module", Cookie::None(Miss::Blanks)),
-            ("#%module", Cookie::None(Miss::Case)),
-            ("#!/bin/sh\n#%Module", Cookie::None(Miss::Later)),
-            ("read me", Cookie::None(Miss::Absent)),
+            ("", Cookie::None(CookieMiss::Empty)),
+            ("\u{feff}#%Module", Cookie::None(CookieMiss::ByteOrderMark)),
+            (" #%Module", Cookie::None(CookieMiss::Blanks)),
+            ("\n#%Module", Cookie::None(CookieMiss::Blanks)),
+            ("#%module", Cookie::None(CookieMiss::Case)),
+            ("#!/bin/sh\n#%Module", Cookie::None(CookieMiss::Later)),
+            ("read me", Cookie::None(CookieMiss::Absent)),
         ] {
             assert_eq!(Cookie::of(content.as_bytes()), expected, "{content:?}");
         }
@@ -190,17 +190,17 @@ mod tests {
     #[test]
     fn names_tell_what_is_looked_at() {
         for (name, expected) in [
-            ("1.0", Name::Ordinary),
-            (".1.0", Name::Hidden),
-            (".modulerc", Name::Rc(RcKind::Modulerc)),
-            (".version", Name::Rc(RcKind::Version)),
-            (".modulecache", Name::Cache),
-            ("1.0~", Name::Ignored),
-            ("1.0,v", Name::Ignored),
-            ("#1.0#", Name::Ignored),
-            ("#", Name::Ordinary),
+            ("1.0", NameTreatment::Ordinary),
+            (".1.0", NameTreatment::Hidden),
+            (".modulerc", NameTreatment::Rc(RcKind::Modulerc)),
+            (".version", NameTreatment::Rc(RcKind::Version)),
+            (".modulecache", NameTreatment::Cache),
+            ("1.0~", NameTreatment::Ignored),
+            ("1.0,v", NameTreatment::Ignored),
+            ("#1.0#", NameTreatment::Ignored),
+            ("#", NameTreatment::Ordinary),
         ] {
-            assert_eq!(Name::of(name.as_bytes()), expected, "{name}");
+            assert_eq!(NameTreatment::of(name.as_bytes()), expected, "{name}");
         }
         assert!(is_ignored_directory(b"CVS") && !is_ignored_directory(b"cvs"));
     }

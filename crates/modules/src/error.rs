@@ -193,7 +193,7 @@ pub enum ModulesError {
         /// The modulepath.
         path: PathBuf,
         /// The obstacle.
-        barrier: crate::caches::barrier::Barrier,
+        barrier: crate::caches::barrier::CacheBarrier,
     },
     /// A run of a tool could not be recorded.
     #[error("cannot record `{command}`: {why}")]

@@ -15,13 +15,13 @@ const LOCK: &str = ".quell-lock";
 
 /// Keeps other processes away from a directory until it is dropped. Without a descriptor the file system has no locks.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct DirectoryLock {
     held: Option<OwnedFd>,
     /// Root's file, which is removed with the lock.
     file: Option<PathBuf>,
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Locks a directory for what is made in it. As root the directory must be root's.
     ///
     /// **Errors**: [`ModulesError::Busy`] while another process has it; [`ModulesError::Write`] without the directory.
@@ -32,7 +32,7 @@ impl Lock {
     /// Locks the name of a directory, whatever name the directory itself has now. As root the lock lies beside the name, in
     /// a directory that must be root's.
     ///
-    /// **Errors**: as [`Lock::inside`].
+    /// **Errors**: as [`DirectoryLock::inside`].
     pub(crate) fn beside(directory: &Path, now: &Path) -> Result<Self, ModulesError> {
         let mut name = directory.file_name().unwrap_or_default().to_owned();
         name.push(LOCK);
@@ -62,7 +62,7 @@ impl Lock {
 }
 
 /// Locks root's file; `None` if its last holder removed it meanwhile.
-fn of_file(file: &Path, directory: &Path) -> Result<Option<Lock>, ModulesError> {
+fn of_file(file: &Path, directory: &Path) -> Result<Option<DirectoryLock>, ModulesError> {
     let failed = |errno: Errno| ModulesError::write(file)(errno);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
@@ -73,7 +73,7 @@ fn of_file(file: &Path, directory: &Path) -> Result<Option<Lock>, ModulesError> 
     let held = locked(opened, directory)?;
     let now = rustix::fs::statat(CWD, file, AtFlags::SYMLINK_NOFOLLOW);
     let is_same = now.is_ok_and(|now| (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino));
-    Ok(is_same.then(|| Lock { held, file: Some(file.to_owned()) }))
+    Ok(is_same.then(|| DirectoryLock { held, file: Some(file.to_owned()) }))
 }
 
 fn locked(opened: OwnedFd, directory: &Path) -> Result<Option<OwnedFd>, ModulesError> {
@@ -86,7 +86,7 @@ fn locked(opened: OwnedFd, directory: &Path) -> Result<Option<OwnedFd>, ModulesE
 
 /// A child that another thread is about to start shares the descriptor until it executes its program. Closing ours would
 /// leave the lock with the child, so it is unlocked.
-impl Drop for Lock {
+impl Drop for DirectoryLock {
     fn drop(&mut self) {
         // Removed before it is unlocked: a process that opens the path from here on finds another file, or none.
         self.file.iter().for_each(|file| _ = rustix::fs::unlink(file));

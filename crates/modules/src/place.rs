@@ -1,7 +1,7 @@
 //! Files that readers see complete, old or new, whatever the umask is; and directories for all users.
 
 use crate::ModulesError;
-use crate::lock::Lock;
+use crate::lock::DirectoryLock;
 use crate::tools::User;
 use crate::{trust, walk};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
@@ -20,7 +20,7 @@ pub(crate) const OPEN: u32 = 0o644;
 
 /// Removes what interrupted builders left in a directory. The lock is held, so it is not in use. As root the directory is
 /// root's.
-pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
+pub(crate) fn clear(lock: &DirectoryLock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
     let entries = lock.is_held().then(|| directory.read_dir().ok()).flatten();
     for entry in entries.into_iter().flatten().flatten().filter(|entry| is_left(&entry.file_name())) {
         // A file that cannot be removed stays.

@@ -13,13 +13,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The user as which something is read; `None` for the user of this process.
-pub(crate) type Reader = Option<u32>;
+pub(crate) type ReadingUser = Option<u32>;
 
 /// Runs `work` as a reader.
 ///
 /// **Errors**: what `work` says; EINVAL or EPERM for a number that is no user here.
 pub(crate) fn read_as<T: Send>(
-    reader: Reader,
+    reader: ReadingUser,
     work: impl FnOnce() -> Result<T, Errno> + Send,
 ) -> Result<T, Errno> {
     let Some(user) = reader else { return work() };
@@ -30,7 +30,7 @@ pub(crate) fn read_as<T: Send>(
 
 /// The user as which a link in a directory is followed. Root follows its own links, where no other user could have put them;
 /// any other link with the rights of its owner, who could have followed it without us.
-pub(crate) fn follower(directory: &Access, link: &Stat) -> Reader {
+pub(crate) fn follower(directory: &Access, link: &Stat) -> ReadingUser {
     if !trust::is_root() {
         return None;
     }
@@ -59,7 +59,7 @@ const MOST_LINKS: usize = 40;
 /// Opens a path, and tells the user as which it was reached.
 ///
 /// **Errors**: what the system says.
-pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, Reader), Errno> {
+pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, ReadingUser), Errno> {
     let flags = flags | OFlags::CLOEXEC;
     if !trust::is_root() {
         return Ok((rustix::fs::open(path, flags, Mode::empty())?, None));

@@ -3,9 +3,9 @@
 
 mod support;
 
-use quell_modules::audit::{AuditOptions, CODES, Finding, audit, read_lmod_cache, unlisted};
+use quell_modules::audit::{AuditOptions, CODES, TreeFinding, audit, read_lmod_cache, unlisted};
 use quell_modules::example::{self, ExampleSize};
-use quell_modules::scan::{self, Tree};
+use quell_modules::scan::{self, ModuleTree};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -66,9 +66,9 @@ fn tree_with_everything(root: &Path) {
 }
 
 /// The texts of each code, without the path of the tree.
-fn said(findings: &[Finding], root: &Path) -> Vec<String> {
+fn said(findings: &[TreeFinding], root: &Path) -> Vec<String> {
     let short = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-    let line = |finding: &Finding| {
+    let line = |finding: &TreeFinding| {
         format!("{} {}: {} {}", finding.code, finding.rule, short(&finding.path), finding.text)
     };
     let mut lines: Vec<String> = findings.iter().map(line).collect();
@@ -85,7 +85,7 @@ fn every_code_has_a_tree_that_shows_it() {
     write(&cache, "spiderT.lua", "[\"fn\"] = \"/elsewhere\"", 0o600);
     let open = directory.path().join("open");
     write(&open, "spiderT.lua", &format!("[\"fn\"] = \"{}\"", root.join("foo/group").display()), 0o644);
-    let tree = Tree::scan(&root, scan::ScanOptions::default()).unwrap();
+    let tree = ModuleTree::scan(&root, scan::ScanOptions::default()).unwrap();
     let caches = [&cache, &open].map(|cache| read_lmod_cache(cache, scan::ScanOptions::default()).unwrap());
     let mut audited = audit(&[tree], &caches, &options());
     audited.findings.push(unlisted(Path::new("/closed"), &std::io::ErrorKind::PermissionDenied.into()));
@@ -111,8 +111,8 @@ fn every_code_has_a_tree_that_shows_it() {
 fn the_cookbooks_tree_has_what_the_cookbook_put_there() {
     let directory = open();
     let made = example::create(&directory.path().join("example"), ExampleSize::default()).unwrap();
-    let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::ScanOptions::default()).unwrap();
-    let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
+    let scan = |path: &std::path::PathBuf| ModuleTree::scan(path, scan::ScanOptions::default()).unwrap();
+    let trees: Vec<ModuleTree> = made.modulepaths.iter().map(scan).collect();
     let audited = audit(&trees, &[], &options());
     assert_eq!((audited.modulefiles, audited.restricted), (116, 0));
     let count = |code| audited.findings.iter().filter(|finding| finding.code == code).count();
@@ -127,7 +127,7 @@ fn a_tree_in_order_has_no_findings() {
     write(directory.path(), "foo/1.0", "#%Module\nif {[versioncmp $ModuleToolVersion 5.3] < 0} {}\n", 0o644);
     write(directory.path(), "flat", "#%Module 1.0\n", 0o644);
     write(directory.path(), ".modulerc", "#%Module\nmodule-version foo/1.0 default\n", 0o644);
-    let tree = Tree::scan(directory.path(), scan::ScanOptions::default()).unwrap();
+    let tree = ModuleTree::scan(directory.path(), scan::ScanOptions::default()).unwrap();
     let audited = audit(&[tree], &[], &options());
     assert_eq!((audited.findings, audited.modulefiles), (Vec::new(), 2));
 }
@@ -145,8 +145,8 @@ fn twenty_thousand_modulefiles_are_opened_once_each() {
         .unwrap();
     let mut found = 0;
     let opens = support::opens(&names, || {
-        let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::ScanOptions::default()).unwrap();
-        let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
+        let scan = |path: &std::path::PathBuf| ModuleTree::scan(path, scan::ScanOptions::default()).unwrap();
+        let trees: Vec<ModuleTree> = made.modulepaths.iter().map(scan).collect();
         found = audit(&trees, &[], &options()).modulefiles;
     });
     assert_eq!(found, made.modulefiles);
@@ -164,7 +164,7 @@ fn a_cache_of_environment_modules_makes_none_of_lmod_stale() {
     let known = root.join("foo/1.0").display().to_string();
     write(&cache, "spiderT.lua", &format!("[\"fn\"] = \"{known}\""), 0o644);
     let stale = || {
-        let tree = Tree::scan(&root, scan::ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&root, scan::ScanOptions::default()).unwrap();
         let caches = [read_lmod_cache(&cache, scan::ScanOptions::default()).unwrap()];
         let findings = audit(&[tree], &caches, &options()).findings;
         findings.iter().any(|finding| finding.code == "lmod-cache-stale")

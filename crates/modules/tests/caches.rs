@@ -4,11 +4,11 @@
 mod support;
 
 use quell_modules::ModulesError;
-use quell_modules::caches::modules::{self, Built, Rebuild};
-use quell_modules::caches::{Barrier, Staleness, closed_above, lmod};
+use quell_modules::caches::modules::{self, BuiltModulesCache, Rebuild};
+use quell_modules::caches::{CacheBarrier, CacheStaleness, closed_above, lmod};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
-use quell_modules::verify::{Side, Tools};
+use quell_modules::verify::{JudgedSide, ToolsJudge};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -42,7 +42,7 @@ impl Site {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn build(&self, rebuild: Rebuild) -> Built {
+    fn build(&self, rebuild: Rebuild) -> BuiltModulesCache {
         modules::build(&self.tool, &self.modulepath, None, rebuild, self.directory.path()).unwrap()
     }
 
@@ -59,7 +59,7 @@ impl Site {
     }
 
     /// The differences in words.
-    fn changes(&self) -> Vec<(String, Staleness)> {
+    fn changes(&self) -> Vec<(String, CacheStaleness)> {
         let changes = modules::check(&self.modulepath, None).unwrap().changes;
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
@@ -99,7 +99,7 @@ fn privileged_a_cache_is_what_the_tool_alone_makes() {
 #[test]
 fn privileged_what_changed_is_named_and_built_anew() {
     let Some(site) = Site::new("5.7.0") else { return };
-    assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
+    assert_eq!(site.changes(), [(String::new(), CacheStaleness::NoCache)]);
     site.build(Rebuild::All);
     site.write("appa/1.0", "#%Module\nsetenv A changed\n");
     site.write("appb/9.0", "#%Module\n");
@@ -109,13 +109,13 @@ fn privileged_what_changed_is_named_and_built_anew() {
     fs::set_permissions(site.path("appe/1.0"), Permissions::from_mode(0o640)).unwrap();
     Command::new("touch").args(["-d", "2001-01-01"]).arg(site.path("appf/1.0")).status().unwrap();
     let expected = [
-        ("appa/1.0", Staleness::Changed),
-        ("appb/9.0", Staleness::Added),
-        ("appc/1.0", Staleness::Removed),
-        ("appd/.version", Staleness::Changed),
-        ("appe/1.0", Staleness::Closed),
-        ("appf/1.0", Staleness::Touched),
-        ("new/1", Staleness::Added),
+        ("appa/1.0", CacheStaleness::Changed),
+        ("appb/9.0", CacheStaleness::Added),
+        ("appc/1.0", CacheStaleness::Removed),
+        ("appd/.version", CacheStaleness::Changed),
+        ("appe/1.0", CacheStaleness::Closed),
+        ("appf/1.0", CacheStaleness::Touched),
+        ("new/1", CacheStaleness::Added),
     ];
     assert_eq!(site.changes(), expected.map(|(path, what)| (path.to_owned(), what)));
     let built = site.build(Rebuild::Changed);
@@ -129,7 +129,7 @@ fn privileged_what_changed_is_named_and_built_anew() {
     assert_eq!(site.build(Rebuild::Changed).rebuilt, 9);
     assert_eq!(site.changes(), []);
     fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
+    assert_eq!(site.changes(), [(String::new(), CacheStaleness::Unreadable)]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
 
     // The tool's own cache shows what the lists deny; it leaves out only what lies behind the closed directory.
     let plain = site.uncached();
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], ..Side::default() };
+    let side = |path: &Path| JudgedSide { modulepaths: vec![path.to_owned()], ..JudgedSide::default() };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -178,8 +178,13 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
         User::new("a member of 1235", NOBODY, 1235, Vec::new()),
     ];
     let jobs = std::thread::available_parallelism().unwrap();
-    let judge =
-        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
+    let judge = ToolsJudge {
+        tools: vec![site.tool.clone()],
+        users,
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs,
+    };
     let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
     assert_eq!(compared.differences, []);
     let leak = site
@@ -229,7 +234,7 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let error =
         modules::build(&site.tool, &site.modulepath, None, Rebuild::All, site.directory.path()).unwrap_err();
-    assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Modulepath, .. }), "{error}");
+    assert!(matches!(error, ModulesError::Barred { barrier: CacheBarrier::Modulepath, .. }), "{error}");
     assert!(error.to_string().contains("not every user can enter it"), "{error}");
     let Some(old) = tool(ToolKind::Modules, "5.2.0") else { return };
     let error =
@@ -254,7 +259,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let cache = directory.path().join("cache");
         let built = lmod::build(&lmod, &modulepaths, &cache).unwrap();
         assert_eq!((built.rebuilt, &built.modulepaths), (true, &vec![open.clone()]));
-        assert_eq!(built.left_out, [(closed.clone(), Barrier::Closed(closed.join("c/1.0")))]);
+        assert_eq!(built.left_out, [(closed.clone(), CacheBarrier::Closed(closed.join("c/1.0")))]);
         assert!(!lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         assert_eq!(lmod::check(&cache).unwrap(), []);
         let modes: Vec<u32> = cache
@@ -267,11 +272,16 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
         let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
         let (old, new) = (
-            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None, over: Vec::new() },
-            Side { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
+            JudgedSide {
+                modulepaths: modulepaths.clone(),
+                variables: Vec::new(),
+                root: None,
+                over: Vec::new(),
+            },
+            JudgedSide { modulepaths: modulepaths.clone(), variables: with, root: None, over: Vec::new() },
         );
         let jobs = std::thread::available_parallelism().unwrap();
-        let judge = Tools {
+        let judge = ToolsJudge {
             tools: vec![lmod.clone()],
             users: vec![User::ourselves()],
             members: Vec::new(),
@@ -285,7 +295,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let changes = lmod::check(&cache).unwrap();
         let changes: Vec<_> =
             changes[0].1.iter().map(|change| (change.path.as_slice(), change.what)).collect();
-        assert_eq!(changes, [(&b"a/3.0"[..], Staleness::Added), (b"b/1.0", Staleness::Changed)]);
+        assert_eq!(changes, [(&b"a/3.0"[..], CacheStaleness::Added), (b"b/1.0", CacheStaleness::Changed)]);
         assert!(lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
         assert!(error.contains("not every user can read `") && error.contains("/closed/c/1.0`"), "{error}");
@@ -313,7 +323,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     build(&site, &open).unwrap();
     let restricted = restrict(&mut site);
     assert_eq!(closed_above(&site.modulepath), Some(restricted.clone()));
-    let above = Barrier::Above(restricted.clone());
+    let above = CacheBarrier::Above(restricted.clone());
     // Links in the names of modulepath and cache make no difference.
     let link = site.directory.path().join("link");
     symlink(&restricted, &link).unwrap();
@@ -323,7 +333,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
         assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
         // An older cache outside of the directory shows the modulepath to every user.
         let checked = modules::check(&modulepath, Some(&open)).unwrap();
-        assert_eq!((checked.changes[0].what, checked.barrier), (Staleness::Closed, Some(above.clone())));
+        assert_eq!((checked.changes[0].what, checked.barrier), (CacheStaleness::Closed, Some(above.clone())));
     }
     // A link within the tree leads only to places that every reader of the cache can reach.
     symlink("1.0", site.path("appa/default")).unwrap();
@@ -348,7 +358,7 @@ fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() 
     let restricted = restrict(&mut site);
     symlink("1.0", site.path("appa/default")).unwrap();
     symlink(&site.modulepath, restricted.with_file_name("applications")).unwrap();
-    let above = Barrier::Above(restricted.clone());
+    let above = CacheBarrier::Above(restricted.clone());
     let error = lmod::build(&lmod, std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
     assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
     let error = lmod::pending(std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
@@ -367,7 +377,7 @@ fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() 
     fs::set_permissions(&restricted, Permissions::from_mode(0o750)).unwrap();
     let found = lmod::check(&cache).unwrap();
     assert!(
-        found.len() == 1 && found[0].1.iter().all(|change| change.what == Staleness::Closed),
+        found.len() == 1 && found[0].1.iter().all(|change| change.what == CacheStaleness::Closed),
         "{found:?}"
     );
 }
@@ -383,9 +393,9 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
             fs::write(empty.join(file), "#%Module\n").unwrap();
         }
         let checked = modules::check(&empty, None).unwrap();
-        assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Empty)), "{name}");
+        assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(CacheBarrier::Empty)), "{name}");
         let error = modules::build(&site.tool, &empty, None, Rebuild::All, root).unwrap_err();
-        assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Empty, .. }), "{error}");
+        assert!(matches!(error, ModulesError::Barred { barrier: CacheBarrier::Empty, .. }), "{error}");
     }
     // The smallest trees of which the tool records anything.
     for file in ["f", "a/.modulerc", "a/.hidden", ".modulerc"] {
@@ -403,7 +413,7 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
     assert_eq!(modules::check(&dangling, None).unwrap().barrier.is_none(), is_built);
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let checked = modules::check(&site.modulepath, None).unwrap();
-    assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Modulepath)));
+    assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(CacheBarrier::Modulepath)));
 }
 
 #[test]
@@ -413,7 +423,7 @@ fn a_pipe_with_a_caches_name_holds_nobody() {
     let pipe = directory.path().join(modules::NAME);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
-    assert_eq!(modules::check(directory.path(), None).unwrap().changes[0].what, Staleness::NoCache);
+    assert_eq!(modules::check(directory.path(), None).unwrap().changes[0].what, CacheStaleness::NoCache);
     fs::rename(&pipe, directory.path().join(lmod::LIST)).unwrap();
     assert!(lmod::check(directory.path()).is_err());
 }
@@ -431,21 +441,26 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     let prepared = prepare();
     let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
     assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
-    let old = Side {
+    let old = JudgedSide {
         modulepaths: vec![site.modulepath.clone()],
         variables: Vec::new(),
         root: None,
         over: Vec::new(),
     };
-    let new = Side {
+    let new = JudgedSide {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),
         ..old.clone()
     };
     let jobs = std::thread::available_parallelism().unwrap();
     let users = vec![User::ourselves()];
-    let judge =
-        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
+    let judge = ToolsJudge {
+        tools: vec![site.tool.clone()],
+        users,
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs,
+    };
     assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
     let cache = mirror.modulepath().join(modules::NAME);
     let wrong = fs::read_to_string(&cache).unwrap().replace("appa/1.0", "appa/7.0");
@@ -465,10 +480,10 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     symlink(all.join("1.0"), site.path("bio/1.0")).unwrap();
     site.build(Rebuild::All);
     // One change at a time, so that no other change makes the name stale.
-    let steps: [(&str, &dyn Fn(), Staleness); 3] = [
-        ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), Staleness::Changed),
-        ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), Staleness::Removed),
-        ("appg/README", &|| site.write("appg/README", "no more\n"), Staleness::Changed),
+    let steps: [(&str, &dyn Fn(), CacheStaleness); 3] = [
+        ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), CacheStaleness::Changed),
+        ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), CacheStaleness::Removed),
+        ("appg/README", &|| site.write("appg/README", "no more\n"), CacheStaleness::Changed),
     ];
     for (name, change, what) in steps {
         change();
@@ -481,7 +496,7 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     }
     // No command of a cache depends on a directory's bits for its owner.
     fs::set_permissions(site.path("appa"), Permissions::from_mode(0o555)).unwrap();
-    assert_eq!(site.changes(), [(String::new(), Staleness::Other)]);
+    assert_eq!(site.changes(), [(String::new(), CacheStaleness::Other)]);
     assert!(site.build(Rebuild::Changed).rebuilt > 7);
     assert_eq!(site.changes(), []);
 }
@@ -504,7 +519,7 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
     let question = ["cachebuild".into(), site.modulepath.clone().into()];
     tools::ask_apart(&site.tool, &Environment::default(), &User::ourselves(), &question).unwrap();
     assert!(site.cache().contains("appa/self/1.0") && site.cache().contains("s3cret"));
-    let leaks = site.changes().into_iter().filter(|(_, what)| *what == Staleness::Closed);
+    let leaks = site.changes().into_iter().filter(|(_, what)| *what == CacheStaleness::Closed);
     assert!(leaks.map(|(name, _)| name).any(|name| name == "appa/self/1.0"));
 
     let built = site.build(Rebuild::All);
@@ -548,7 +563,7 @@ fn privileged_a_cache_that_users_cannot_read_is_put_right() {
     // The rest of an interrupted build.
     site.write(".modulecacheAbC123~", "half");
     site.write(".modulecache-of-mine~", "kept");
-    assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
+    assert_eq!(site.changes(), [(String::new(), CacheStaleness::Unreadable)]);
     let built = site.build(Rebuild::Changed);
     assert_eq!((built.is_new, built.rebuilt), (true, 0));
     assert_eq!(site.changes(), []);
@@ -563,7 +578,7 @@ fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
     let aside = site.directory.path();
     modules::build(&site.tool, &site.modulepath, Some(&target), Rebuild::Changed, aside).unwrap();
     assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap().changes, []);
-    assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
+    assert_eq!(site.changes(), [(String::new(), CacheStaleness::NoCache)]);
     site.write("appa/9.0", "#%Module\n");
     let changes = modules::check(&site.modulepath, Some(&target)).unwrap().changes;
     assert_eq!(changes.iter().map(|change| change.path.as_slice()).collect::<Vec<_>>(), [b"appa/9.0"]);
@@ -588,19 +603,19 @@ fn privileged_a_refresh_compares_what_changed() {
     let changed = BTreeSet::from([b"appa".to_vec()]);
     assert_eq!(prepared.changed(), Some(&changed));
     let mirror = prepared.mirror(&aside).unwrap().unwrap();
-    let old = Side {
+    let old = JudgedSide {
         modulepaths: vec![modulepath.clone()],
         variables: vec![("MODULES_IGNORE_CACHE".into(), "1".into())],
-        ..Side::default()
+        ..JudgedSide::default()
     };
-    let new = Side {
+    let new = JudgedSide {
         modulepaths: vec![mirror.modulepath().to_owned()],
         root: Some(mirror.root().to_owned()),
-        ..Side::default()
+        ..JudgedSide::default()
     };
     let jobs = std::num::NonZero::new(2).unwrap();
     let (users, members, variables) = (vec![User::ourselves()], Vec::new(), Vec::new());
-    let judge = Tools { tools: vec![tool.clone()], users, members, variables, jobs };
+    let judge = ToolsJudge { tools: vec![tool.clone()], users, members, variables, jobs };
     let all = judge.compare(&old, &new, &|_| {}).unwrap();
     let some = judge.compare_about(&old, &new, prepared.changed(), &|_| {}).unwrap();
     assert_eq!((all.differences, some.differences), (Vec::new(), Vec::new()));

@@ -5,7 +5,7 @@
 use quell_modules::ModulesError;
 use quell_modules::caches::modules;
 use quell_modules::example::{self, ExampleSize};
-use quell_modules::scan::{ScanOptions, Tree};
+use quell_modules::scan::{ModuleTree, ScanOptions};
 use quell_modules::tools::end_flag;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ fn nothing_is_begun_after_a_signal() {
     let directory = tempfile::tempdir().unwrap();
     let made = example::create(&directory.path().join("m"), ExampleSize::default()).unwrap();
     let modulepath = &made.modulepaths[0];
-    assert!(Tree::scan(modulepath, ScanOptions::default()).unwrap().entries.len() > 60);
+    assert!(ModuleTree::scan(modulepath, ScanOptions::default()).unwrap().entries.len() > 60);
     end_flag().store(true, Ordering::Relaxed);
     let interrupted = |error: ModulesError| match error {
         ModulesError::Read { source, .. } | ModulesError::Write { source, .. } => {
@@ -23,7 +23,7 @@ fn nothing_is_begun_after_a_signal() {
         }
         _ => false,
     };
-    assert!(interrupted(Tree::scan(modulepath, ScanOptions::default()).unwrap_err()));
+    assert!(interrupted(ModuleTree::scan(modulepath, ScanOptions::default()).unwrap_err()));
     assert!(interrupted(modules::check(modulepath, None).unwrap_err()));
     let another = directory.path().join("n");
     assert!(interrupted(example::create(&another, ExampleSize::default()).unwrap_err()));

@@ -6,9 +6,9 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, read_lmod_cache};
-use quell_modules::caches::{Barrier, Staleness, lmod};
-use quell_modules::scan::{self, Tree};
-use quell_modules::tools::{self, Answer, Environment, Tool, ToolKind, User};
+use quell_modules::caches::{CacheBarrier, CacheStaleness, lmod};
+use quell_modules::scan::{self, ModuleTree};
+use quell_modules::tools::{self, Environment, Tool, ToolAnswer, ToolKind, User};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Site {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn build(&self) -> lmod::Built {
+    fn build(&self) -> lmod::BuiltLmodCache {
         lmod::build(&self.lmod, &[self.modulepath()], &self.cache()).unwrap()
     }
 
@@ -61,13 +61,13 @@ impl Site {
         environment
     }
 
-    fn ask(&self, environment: &Environment, user: &User, words: &str) -> Answer {
+    fn ask(&self, environment: &Environment, user: &User, words: &str) -> ToolAnswer {
         let question: Vec<_> = words.split(' ').map(Into::into).collect();
         tools::ask_apart(&self.lmod, environment, user, &question).unwrap()
     }
 
     /// The differences in words. Changes of the modulepath have their names, those of the cache none.
-    fn changes(&self) -> Vec<(String, Staleness)> {
+    fn changes(&self) -> Vec<(String, CacheStaleness)> {
         let found = lmod::check(&self.cache()).unwrap();
         let changes = found.into_iter().flat_map(|(_, changes)| changes);
         changes.map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
@@ -103,7 +103,7 @@ fn privileged_lmod_reads_the_cache_and_not_the_tree() {
         let stamp = fs::File::options().write(true).open(site.cache().join("timestamp")).unwrap();
         stamp.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
         assert_eq!(opened(&listings, "avail").1, 3, "{version}");
-        assert_eq!(site.changes(), [(String::new(), Staleness::Outdated)]);
+        assert_eq!(site.changes(), [(String::new(), CacheStaleness::Outdated)]);
     }
 }
 
@@ -111,18 +111,18 @@ fn privileged_lmod_reads_the_cache_and_not_the_tree() {
 fn privileged_a_cache_that_lmod_does_not_use_is_stale_and_built_anew() {
     let Some(site) = Site::new("8.7.60") else { return };
     let cache = site.cache().join("spiderT.lua");
-    let faults: [(&dyn Fn(), Staleness); 5] = [
-        (&|| fs::remove_file(&cache).unwrap(), Staleness::NoCache),
-        (&|| fs::remove_file(site.cache().join(lmod::SETTINGS)).unwrap(), Staleness::NoCache),
-        (&|| fs::set_permissions(&cache, Permissions::from_mode(0o600)).unwrap(), Staleness::Unreadable),
+    let faults: [(&dyn Fn(), CacheStaleness); 5] = [
+        (&|| fs::remove_file(&cache).unwrap(), CacheStaleness::NoCache),
+        (&|| fs::remove_file(site.cache().join(lmod::SETTINGS)).unwrap(), CacheStaleness::NoCache),
+        (&|| fs::set_permissions(&cache, Permissions::from_mode(0o600)).unwrap(), CacheStaleness::Unreadable),
         (
             &|| {
                 let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
                 fs::File::options().write(true).open(&cache).unwrap().set_modified(long_ago).unwrap();
             },
-            Staleness::Outdated,
+            CacheStaleness::Outdated,
         ),
-        (&|| fs::write(&cache, "spiderT = {}\n").unwrap(), Staleness::Replaced),
+        (&|| fs::write(&cache, "spiderT = {}\n").unwrap(), CacheStaleness::Replaced),
     ];
     assert!(site.build().rebuilt);
     for (damage, what) in faults {
@@ -192,9 +192,9 @@ fn privileged_every_name_that_lmod_looks_at_counts() {
     site.write(".modulecache", "#%Module5.3\n");
     site.write("a/1.0~", "#%Module\n");
     let expected = [
-        ("CVS/deep/CVS/2.0", Staleness::Added),
-        ("a/1.0,v", Staleness::Changed),
-        ("a/default", Staleness::Changed),
+        ("CVS/deep/CVS/2.0", CacheStaleness::Added),
+        ("a/1.0,v", CacheStaleness::Changed),
+        ("a/default", CacheStaleness::Changed),
     ];
     // The link shows everything a second time.
     let found: Vec<_> = site.changes().into_iter().filter(|(name, _)| !name.contains("/up/")).collect();
@@ -283,7 +283,7 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     let (loads, said) = load(&site.cached(&settings, "yes"));
     assert!(!loads && said.contains("unknown"), "{said}");
     // The audit reports it.
-    let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+    let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
     let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
     let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
     let findings = audit::audit(&[tree], &[cache], &options).findings;
@@ -293,7 +293,7 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     fs::create_dir_all(open.join("c")).unwrap();
     fs::write(open.join("c/1.0"), "#%Module\n").unwrap();
     let built = lmod::build(&site.lmod, &[site.modulepath(), open], &site.cache()).unwrap();
-    assert_eq!(built.left_out, [(site.modulepath(), Barrier::Closed(site.path("b/1.0")))]);
+    assert_eq!(built.left_out, [(site.modulepath(), CacheBarrier::Closed(site.path("b/1.0")))]);
     let (loads, said) = load(&site.cached(&site.cache().join(lmod::SETTINGS), "yes"));
     assert!(loads, "{said}");
 }
@@ -312,7 +312,7 @@ fn privileged_a_cache_of_lmod_that_shows_what_a_list_denies_is_a_leak() {
         assert!(command.arg(site.modulepath()).output().unwrap().status.success());
     };
     let leaks = || {
-        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
         let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
         let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let mut findings = audit::audit(&[tree], &[cache], &options).findings;
@@ -366,7 +366,7 @@ fn privileged_a_lua_modulefile_that_cannot_be_read_empties_listings_of_lmod_8_7(
         fs::set_permissions(site.path("c/1.0.lua"), Permissions::from_mode(0o600)).unwrap();
         assert_eq!(!listing("avail").contains("a/1.0"), is_empty, "{version}: {}", listing("avail"));
         assert_eq!(!listing("spider").contains("a:"), is_empty, "{version}: {}", listing("spider"));
-        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
         let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let findings = audit::audit(&[tree], &[], &options).findings;
         assert!(findings.iter().any(|finding| finding.code == "lua-unreadable"), "{findings:?}");
@@ -398,21 +398,25 @@ fn privileged_modulepaths_that_modulefiles_add_are_part_of_a_cache() {
         assert!(site.build().rebuilt);
         assert!(!site.build().rebuilt && site.changes().is_empty());
         fs::write(path("mpi/gcc12/openmpi4/hdf5/2.lua"), "setenv(\"HDF5\", \"2\")\n").unwrap();
-        assert_eq!(site.changes(), [("hdf5/2.lua".to_owned(), Staleness::Added)], "{version}");
+        assert_eq!(site.changes(), [("hdf5/2.lua".to_owned(), CacheStaleness::Added)], "{version}");
         assert!(site.build().rebuilt);
         assert!(site.changes().is_empty());
         // The first module of a modulepath that a modulefile added before it existed.
         fs::create_dir_all(path("compiler/late/fftw")).unwrap();
         fs::write(path("compiler/late/fftw/3.lua"), "").unwrap();
-        assert_eq!(site.changes(), [(String::new(), Staleness::Added)], "{version}");
+        assert_eq!(site.changes(), [(String::new(), CacheStaleness::Added)], "{version}");
         let pending = lmod::pending(&[site.modulepath()], &site.cache()).unwrap();
         assert_eq!(pending.changes.len(), 1);
         assert!(site.build().rebuilt);
         fs::remove_dir_all(path("compiler/late")).unwrap();
-        assert_eq!(site.changes(), [(String::new(), Staleness::Removed)], "{version}");
+        assert_eq!(site.changes(), [(String::new(), CacheStaleness::Removed)], "{version}");
         // A cache that all users read holds no file that some of them may not read.
         fs::set_permissions(path("mpi/gcc12/openmpi4"), Permissions::from_mode(0o750)).unwrap();
-        assert!(site.changes().iter().any(|(_, what)| *what == Staleness::Closed), "{:?}", site.changes());
+        assert!(
+            site.changes().iter().any(|(_, what)| *what == CacheStaleness::Closed),
+            "{:?}",
+            site.changes()
+        );
         let refused = lmod::build(&site.lmod, &[site.modulepath()], &site.cache());
         assert!(matches!(refused, Err(ModulesError::Barred { .. })), "{refused:?}");
     }

@@ -50,7 +50,7 @@ fn assert_answers_as_apart(tool: &Tool, modulepaths: &[PathBuf], questions: &[Qu
     assert!(together.apart <= 1, "{tool}: {} of {} asked apart", together.apart, questions.len());
     for (question, answer) in questions.iter().zip(together.answers) {
         let apart = tools::ask_apart(tool, &environment, &User::ourselves(), question).unwrap();
-        let shown = |answer: &tools::Answer| {
+        let shown = |answer: &tools::ToolAnswer| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             // Lmod notes the time it took, in the table that it keeps in the environment.
             let is_lasting = |line: &&str| tool.kind == ToolKind::Modules || !line.contains("_ModuleTable0");

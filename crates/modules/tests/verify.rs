@@ -6,7 +6,7 @@ mod support;
 use quell_modules::ModulesError;
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{Tool, ToolKind, User};
-use quell_modules::verify::{Comparison, Side, Tools};
+use quell_modules::verify::{JudgedComparison, JudgedSide, ToolsJudge};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ impl Pair {
         fs::write(self.new_file(name), text).unwrap();
     }
 
-    fn compare(&self, tools: &[Tool], users: Vec<User>) -> Comparison {
-        let side = |side: &str| Side {
+    fn compare(&self, tools: &[Tool], users: Vec<User>) -> JudgedComparison {
+        let side = |side: &str| JudgedSide {
             modulepaths: ["applications", "libraries"]
                 .map(|name| self.directory.path().join(side).join(name))
                 .to_vec(),
@@ -45,13 +45,14 @@ impl Pair {
             over: Vec::new(),
         };
         let jobs = std::thread::available_parallelism().unwrap();
-        let judge = Tools { tools: tools.to_vec(), users, members: Vec::new(), variables: Vec::new(), jobs };
+        let judge =
+            ToolsJudge { tools: tools.to_vec(), users, members: Vec::new(), variables: Vec::new(), jobs };
         judge.compare(&side("old"), &side("new"), &|_| {}).unwrap()
     }
 }
 
 /// Questions whose answers differ.
-fn questions(comparison: &Comparison) -> Vec<&str> {
+fn questions(comparison: &JudgedComparison) -> Vec<&str> {
     comparison.differences.iter().map(|difference| difference.question.as_str()).collect()
 }
 
@@ -127,14 +128,14 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
         fs::create_dir_all(tree.join("foo")).unwrap();
         fs::write(tree.join("foo/1.0"), "#%Module\n").unwrap();
     }
-    let side = |path: &Path| Side {
+    let side = |path: &Path| JudgedSide {
         modulepaths: vec![path.to_owned()],
         variables: Vec::new(),
         root: None,
         over: Vec::new(),
     };
     let users = vec![User::ourselves()];
-    let judge = Tools {
+    let judge = ToolsJudge {
         tools: vec![tool],
         users,
         members: Vec::new(),
@@ -159,13 +160,13 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
 
 #[test]
 fn a_tree_that_is_gone_has_no_names() {
-    let side = Side {
+    let side = JudgedSide {
         modulepaths: vec![Path::new("/proc/nonexistent/modules").into()],
         variables: Vec::new(),
         root: None,
         over: Vec::new(),
     };
-    let judge = Tools {
+    let judge = ToolsJudge {
         tools: Vec::new(),
         users: Vec::new(),
         members: Vec::new(),

@@ -10,8 +10,8 @@ use quell_modules::convert::{
     Consent, Destination, Strategy, SystemNames, Written, plan, undo, would_undo, write,
 };
 use quell_modules::example::{self, ExampleSize};
-use quell_modules::scan::{ScanOptions, Tree};
-use quell_modules::verify::{Difference, Judge, Side};
+use quell_modules::scan::{ModuleTree, ScanOptions};
+use quell_modules::verify::{ConversionJudge, Difference, JudgedSide};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// A judge with a fixed verdict, which checks that both trees exist.
 struct Verdict(Vec<Difference>);
 
-impl Judge for Verdict {
-    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+impl ConversionJudge for Verdict {
+    fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         assert!(old.modulepaths.iter().chain(&new.modulepaths).all(|path| path.is_dir()));
         Ok(self.0.clone())
     }
@@ -47,8 +47,8 @@ fn convert(
     to: &Destination,
     judge: &mut Verdict,
 ) -> Result<Written, ModulesError> {
-    let trees: Vec<Tree> =
-        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+    let trees: Vec<ModuleTree> =
+        paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
     write(&plan(&trees, strategy, Consent::default(), &mut SystemNames), to, judge)
 }
 
@@ -197,7 +197,7 @@ fn an_rc_file_at_the_root_that_is_a_link_is_not_taken_apart_from_its_target() {
     symlink(&shared, paths[0].join(".modulerc")).unwrap();
     fs::write(paths[0].join("appa/README"), "read me").unwrap();
     for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
-        let tree = Tree::scan(&paths[0], ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&paths[0], ScanOptions::default()).unwrap();
         let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
         let tree = &plan.trees[0];
         let why = "a symbolic link leads to it";
@@ -289,8 +289,8 @@ fn a_conversion_that_was_ended_between_two_steps_is_undone() {
 fn a_name_that_is_taken_meanwhile_costs_no_tree() {
     /// Another process takes a name while old and new are compared.
     struct Taking(PathBuf);
-    impl Judge for Taking {
-        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+    impl ConversionJudge for Taking {
+        fn differences(&mut self, _: &JudgedSide, _: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
             fs::create_dir_all(&self.0).unwrap();
             fs::write(self.0.join("theirs"), "theirs").unwrap();
             Ok(Vec::new())
@@ -298,8 +298,8 @@ fn a_name_that_is_taken_meanwhile_costs_no_tree() {
     }
     let (directory, paths) = made();
     let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
-    let trees: Vec<Tree> =
-        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+    let trees: Vec<ModuleTree> =
+        paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
     let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
     let backup = names(&paths[1])[2].clone();
     let refused = write(&plan, &Destination::InPlace, &mut Taking(backup.clone()));
@@ -317,8 +317,8 @@ fn a_name_that_is_taken_meanwhile_costs_no_tree() {
 fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
     /// Another process installs or removes files while old and new are compared.
     struct Changing<'a>(&'a dyn Fn());
-    impl Judge for Changing<'_> {
-        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+    impl ConversionJudge for Changing<'_> {
+        fn differences(&mut self, _: &JudgedSide, _: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
             (self.0)();
             Ok(Vec::new())
         }
@@ -337,8 +337,8 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let destinations = [Destination::InPlace, Destination::Out(directory.path().join("out"))];
-        let scanned: Vec<Tree> =
-            paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+        let scanned: Vec<ModuleTree> =
+            paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
         let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
         let refused = write(&plan, &destinations[number % 2], &mut Changing(change));
         assert!(
@@ -349,7 +349,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
         assert!(!directory.path().join("out").exists());
     }
     // A cache that is built meanwhile belongs to the old tree.
-    let scanned = [Tree::scan(tree, ScanOptions::default()).unwrap()];
+    let scanned = [ModuleTree::scan(tree, ScanOptions::default()).unwrap()];
     let cache = || fs::write(tree.join(".modulecache"), "#%Module\n").unwrap();
     let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
     write(&plan, &Destination::InPlace, &mut Changing(&cache)).unwrap();
@@ -490,7 +490,7 @@ fn an_rc_file_that_was_not_read_whole_stays() {
     );
     fs::write(paths[0].join(".modulerc"), long + "module-alias z appa/1.0\n").unwrap();
     for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
-        let tree = Tree::scan(&paths[0], ScanOptions::default()).unwrap();
+        let tree = ModuleTree::scan(&paths[0], ScanOptions::default()).unwrap();
         let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
         let is_written = plan.trees[0].changes.contains_key(b".modulerc".as_slice());
         assert!(!is_written, "{strategy:?}: {:?}", plan.trees[0].refusals);
@@ -501,8 +501,8 @@ fn an_rc_file_that_was_not_read_whole_stays() {
 fn every_setting_is_judged_although_words_differ_with_the_first() {
     /// Answers that are only reworded with `mcookie_check=eval`, and one that differs without it.
     struct Second(Difference, Difference);
-    impl Judge for Second {
-        fn differences(&mut self, _: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+    impl ConversionJudge for Second {
+        fn differences(&mut self, _: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
             let with_eval = !new.variables.is_empty();
             Ok(vec![if with_eval { self.0.clone() } else { self.1.clone() }])
         }
@@ -522,9 +522,9 @@ fn every_setting_is_judged_although_words_differ_with_the_first() {
     );
     let real = difference("avail", "a\n", "b\n");
     let out = Destination::Out(directory.path().join("out/of"));
-    let write_with = |judge: &mut dyn Judge, exact| {
-        let trees: Vec<Tree> =
-            paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+    let write_with = |judge: &mut dyn ConversionJudge, exact| {
+        let trees: Vec<ModuleTree> =
+            paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
         let consent = Consent { exact, ..Consent::default() };
         write(&plan(&trees, Strategy::Eval, consent, &mut SystemNames), &out, judge).unwrap()
     };

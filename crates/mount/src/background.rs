@@ -15,7 +15,7 @@ use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, idle_io, keep_
 /// **Errors** [`RunError::Threads`]; the kernel's where there is no room for another process.
 pub fn go_to_background() -> Result<(), RunError> {
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
-    let unavailable = |errno| crate::Unavailable::new(crate::Step::StartServer, errno);
+    let unavailable = |errno| crate::Unavailable::new(crate::SetupStep::StartServer, errno);
     if let Forked::Parent(_) = fork(&alone).map_err(unavailable)? {
         exit_now(0);
     }

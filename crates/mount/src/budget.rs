@@ -9,7 +9,7 @@ use crate::error::ImageError;
 
 /// The bound on the node's memory that an image may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Budget {
+pub enum MemoryBudget {
     /// As much as the node and the process' control group have left.
     Available,
     /// Half of that: for images that are only inspected, and may come from any user.
@@ -18,7 +18,7 @@ pub enum Budget {
     Bytes(u64),
 }
 
-impl Budget {
+impl MemoryBudget {
     /// Verifies that `needed` bytes may be taken.
     ///
     /// **Errors** [`ImageError::Memory`].
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn a_budget_is_kept() {
-        assert!(Budget::Bytes(10).verify(10).is_ok());
+        assert!(MemoryBudget::Bytes(10).verify(10).is_ok());
         assert!(matches!(
-            Budget::Bytes(10).verify(11),
+            MemoryBudget::Bytes(10).verify(11),
             Err(ImageError::Memory { needed: 11, allowed: 10, given: true })
         ));
-        assert!(Budget::Available.verify(1).is_ok());
-        assert!(Budget::Available.verify(u64::MAX).is_err());
+        assert!(MemoryBudget::Available.verify(1).is_ok());
+        assert!(MemoryBudget::Available.verify(u64::MAX).is_err());
     }
 }

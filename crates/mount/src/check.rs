@@ -1,4 +1,4 @@
-//! Checks that the sources of an image are unchanged: compares attributes with the originals, many at a time.
+//! Checks that the originals of an image are unchanged: compares attributes with the originals, many at a time.
 //!
 //! Compared are the files that the image holds, whatever else the recording asked for, and the directories that it covers: a
 //! program would get wrong answers about these if they had changed. The time of the last inode change decides: no program
@@ -20,7 +20,7 @@ use quell_image::{Attributes, Beyond, FileKind as Kind, Image, Nid};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::difference::{SourceChange, SourceDifference};
+use crate::difference::{OriginalChange, OriginalDifference};
 use crate::error::{ImageError, OsError};
 use crate::lock;
 use crate::request::path_of;
@@ -35,7 +35,7 @@ pub const DEFAULT_PARALLELISM: usize = 32;
 pub struct Checked {
     /// Facts that the recording learned and that do not hold any more. Shape: sorted by path; nothing below a directory that is
     /// gone or something else.
-    pub changes: Vec<SourceChange>,
+    pub changes: Vec<OriginalChange>,
     /// Files, directories and links that were compared.
     pub entries: u64,
     /// Operations on the originals: one for each of them, one for each stretch of names in a directory, and those for the names
@@ -53,7 +53,7 @@ impl Checked {
     }
 }
 
-/// Compares an image with its sources. A complete image whose directories this node does not all have is compared with
+/// Compares an image with its originals. A complete image whose directories this node does not all have is compared with
 /// nothing.
 ///
 /// `path` is the image's own, whose name does not count as a name in a directory.
@@ -66,7 +66,7 @@ pub fn check<B: AsRef<[u8]> + Sync>(
     path: &Path,
     parallelism: usize,
 ) -> Result<Checked, ImageError> {
-    if !is_beside_its_sources(image) {
+    if !has_its_originals(image) {
         return Ok(Checked::default());
     }
     let subjects = subjects(image)?;
@@ -148,9 +148,9 @@ fn open(directory: &Path) -> Result<std::os::fd::OwnedFd, Errno> {
 /// A name itself is looked at, and nothing is mounted for it.
 const LOOK_AT: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);
 
-/// Tells whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
+/// Tells whether an image has originals on this node: those of a complete one may be gone, or may never have been here. It
 /// counts as having them if this node has a directory for each root.
-pub(crate) fn is_beside_its_sources<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
+pub(crate) fn has_its_originals<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     let index = image.index();
     index.beyond() == Beyond::Originals || index.roots().all(|root| path_of(root.path.to_vec()).is_dir())
 }
@@ -194,36 +194,36 @@ fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     /// Its original answers for it.
-    Changed(SourceDifference),
+    Changed(OriginalDifference),
     /// A directory with other attributes, which are a change by themselves if its permissions are others.
-    Renewed(Attributes, Option<SourceDifference>),
+    Renewed(Attributes, Option<OriginalDifference>),
 }
 
-/// The first difference, in the order of [`SourceDifference`].
+/// The first difference, in the order of [`OriginalDifference`].
 fn compare(packed: &Attributes, original: Result<Stat, Errno>) -> Option<Finding> {
     let stat = match original {
         Ok(stat) => stat,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Some(Finding::Changed(SourceDifference::Gone)),
-        Err(_) => return Some(Finding::Changed(SourceDifference::Unreadable)),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Some(Finding::Changed(OriginalDifference::Gone)),
+        Err(_) => return Some(Finding::Changed(OriginalDifference::Unreadable)),
     };
     let Some(now) = attributes_from(&stat).filter(|now| now.kind == packed.kind) else {
-        return Some(Finding::Changed(SourceDifference::Kind));
+        return Some(Finding::Changed(OriginalDifference::Kind));
     };
     let rights = |it: &Attributes| (it.permissions, it.uid, it.gid);
-    let permissions = (rights(packed) != rights(&now)).then_some(SourceDifference::Permissions);
+    let permissions = (rights(packed) != rights(&now)).then_some(OriginalDifference::Permissions);
     let times = |it: &Attributes| (it.mtime, it.ctime);
     if packed.kind == Kind::Directory {
         let same = permissions.is_none() && times(packed) == times(&now);
         return (!same).then_some(Finding::Renewed(now, permissions));
     }
     let difference = if packed.size != now.size {
-        SourceDifference::Size
+        OriginalDifference::Size
     } else if packed.mtime != now.mtime {
-        SourceDifference::Modified
+        OriginalDifference::Modified
     } else if permissions.is_some() {
-        SourceDifference::Permissions
+        OriginalDifference::Permissions
     } else if packed.ctime != now.ctime {
-        SourceDifference::Changed
+        OriginalDifference::Changed
     } else {
         return None;
     };
@@ -247,7 +247,7 @@ struct Found {
     nid: Nid,
     directory: Arc<Path>,
     /// A name that was absent; `None` for other names than there were.
-    appeared: Option<(Vec<u8>, SourceDifference)>,
+    appeared: Option<(Vec<u8>, OriginalDifference)>,
 }
 
 /// The searches in the directories `renewed`.
@@ -294,8 +294,8 @@ impl Search {
             };
             let difference = |name: &Vec<u8>| match look(name) {
                 Err(Errno::NOENT) => None,
-                Ok(_) => Some((name.clone(), SourceDifference::Appeared)),
-                Err(_) => Some((name.clone(), SourceDifference::Unreadable)),
+                Ok(_) => Some((name.clone(), OriginalDifference::Appeared)),
+                Err(_) => Some((name.clone(), OriginalDifference::Unreadable)),
             };
             let unlisted = self.listed.then_some(None);
             let appeared = self.absent.iter().filter_map(difference).map(Some);
@@ -303,7 +303,7 @@ impl Search {
         };
         let there = |name: &&Vec<u8>| names.binary_search(name).is_ok();
         let appeared = self.absent.iter().filter(there).cloned();
-        let appeared = appeared.map(|name| Some((name, SourceDifference::Appeared)));
+        let appeared = appeared.map(|name| Some((name, OriginalDifference::Appeared)));
         let other_names = (!is_same_listing(image, self.nid, &names, path)).then_some(None);
         other_names.into_iter().chain(appeared).map(found).collect()
     }
@@ -332,7 +332,7 @@ fn is_own(name: &[u8], image: &[u8]) -> bool {
 #[derive(Debug, Default)]
 struct Outcome {
     staleness: Staleness,
-    changes: Vec<SourceChange>,
+    changes: Vec<OriginalChange>,
     /// Directories that cannot be gone through any more: what lies below them is no change of its own.
     barred: HashSet<PathBuf>,
 }
@@ -353,7 +353,7 @@ impl Outcome {
         if subject.packed.kind == Kind::Directory {
             self.barred.insert(subject.path());
         }
-        self.changes.push(SourceChange { path: subject.path(), difference });
+        self.changes.push(OriginalChange { path: subject.path(), difference });
     }
 
     fn take_found(&mut self, found: Found) {
@@ -362,21 +362,23 @@ impl Outcome {
             Some((name, difference)) => {
                 let path = directory.join(OsStr::from_bytes(&name));
                 self.staleness.appeared.insert((nid, name));
-                SourceChange { path, difference }
+                OriginalChange { path, difference }
             }
-            None => SourceChange { path: directory.to_path_buf(), difference: SourceDifference::Modified },
+            None => {
+                OriginalChange { path: directory.to_path_buf(), difference: OriginalDifference::Modified }
+            }
         };
         self.changes.push(change);
     }
 
     /// The changes, sorted.
-    fn changes(&mut self) -> Vec<SourceChange> {
+    fn changes(&mut self) -> Vec<OriginalChange> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort();
         let below =
-            |change: &SourceChange| change.path.parent().is_some_and(|above| self.barred.contains(above));
-        let follows = |change: &SourceChange| {
-            matches!(change.difference, SourceDifference::Gone | SourceDifference::Unreadable)
+            |change: &OriginalChange| change.path.parent().is_some_and(|above| self.barred.contains(above));
+        let follows = |change: &OriginalChange| {
+            matches!(change.difference, OriginalDifference::Gone | OriginalDifference::Unreadable)
                 && below(change)
         };
         changes.retain(|change| !follows(change));
@@ -396,7 +398,7 @@ mod tests {
     use super::*;
     use quell_image::Timestamp;
 
-    fn changed(difference: SourceDifference) -> Option<Finding> {
+    fn changed(difference: OriginalDifference) -> Option<Finding> {
         Some(Finding::Changed(difference))
     }
 
@@ -407,18 +409,18 @@ mod tests {
         let same = attributes_from(&stat()).unwrap();
         assert_eq!(compare(&same, Ok(stat())), None);
         let cases = [
-            (Attributes { kind: Kind::Symlink, ..same }, SourceDifference::Kind),
-            (Attributes { size: 1, ..same }, SourceDifference::Size),
-            (Attributes { mtime: Timestamp::default(), ..same }, SourceDifference::Modified),
-            (Attributes { permissions: 0o777, ..same }, SourceDifference::Permissions),
-            (Attributes { uid: 12, ..same }, SourceDifference::Permissions),
-            (Attributes { ctime: Timestamp::default(), ..same }, SourceDifference::Changed),
+            (Attributes { kind: Kind::Symlink, ..same }, OriginalDifference::Kind),
+            (Attributes { size: 1, ..same }, OriginalDifference::Size),
+            (Attributes { mtime: Timestamp::default(), ..same }, OriginalDifference::Modified),
+            (Attributes { permissions: 0o777, ..same }, OriginalDifference::Permissions),
+            (Attributes { uid: 12, ..same }, OriginalDifference::Permissions),
+            (Attributes { ctime: Timestamp::default(), ..same }, OriginalDifference::Changed),
         ];
         for (packed, difference) in cases {
             assert_eq!(compare(&packed, Ok(stat())), changed(difference));
         }
-        assert_eq!(compare(&same, Err(Errno::NOENT)), changed(SourceDifference::Gone));
-        assert_eq!(compare(&same, Err(Errno::ACCESS)), changed(SourceDifference::Unreadable));
+        assert_eq!(compare(&same, Err(Errno::NOENT)), changed(OriginalDifference::Gone));
+        assert_eq!(compare(&same, Err(Errno::ACCESS)), changed(OriginalDifference::Unreadable));
     }
 
     #[test]
@@ -430,7 +432,7 @@ mod tests {
         let touched = Attributes { mtime: Timestamp::default(), ..now };
         assert_eq!(compare(&touched, Ok(stat())), Some(Finding::Renewed(now, None)));
         let opened = Attributes { permissions: 0o777, ..now };
-        let difference = Some(SourceDifference::Permissions);
+        let difference = Some(OriginalDifference::Permissions);
         assert_eq!(compare(&opened, Ok(stat())), Some(Finding::Renewed(now, difference)));
     }
 

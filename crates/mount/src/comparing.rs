@@ -1,4 +1,4 @@
-//! The comparison of the image with its sources, for a rank that is about to run from it.
+//! The comparison of the image with its originals, for a rank that is about to run from it.
 //!
 //! A node answers nothing before it is known where the image still holds. Of a job with several nodes one rank compares and
 //! publishes the outcome, and the first rank of each other node waits for it. A process that no launcher started compares for
@@ -12,12 +12,14 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::check::{Checked, check};
-use crate::difference::SourceChange;
+use crate::difference::OriginalChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
-use crate::error::{ImageError, RunError, Step, Unavailable};
+use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
-use crate::request::{Check, Checker, LessonsDue, OnStale, RunRequest, StaleSources, bytes};
+use crate::request::{
+    CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+};
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -25,7 +27,7 @@ use crate::sys::process::SingleThreaded;
 /// A rank that may have to compare.
 pub(crate) struct Comparing<'r> {
     pub(crate) request: &'r RunRequest,
-    pub(crate) tell: &'r mut dyn FnMut(StaleSources<'_>),
+    pub(crate) tell: &'r mut dyn FnMut(StaleOriginals<'_>),
     pub(crate) errands: Errands,
 }
 
@@ -33,7 +35,7 @@ impl Comparing<'_> {
     /// Opens the image and finds out where it still holds. Returns the reason for which it cannot be used too.
     pub(crate) fn before_the_start(&mut self) -> Result<(LoadedImage, Option<Unavailable>), RunError> {
         let mut image = self.open()?;
-        if self.request.on_stale == OnStale::Refuse {
+        if self.request.on_stale == StalePolicy::Refuse {
             return Ok((image, None));
         }
         let checked = self.outcome(&image)?;
@@ -48,7 +50,7 @@ impl Comparing<'_> {
             {
                 self.errands.refresh = self.refresh_errand(&image, Duration::ZERO);
             }
-            let looks_up_listed = self.request.check != Check::Nothing;
+            let looks_up_listed = self.request.check != OriginalsCheck::Skip;
             image.staleness = Staleness { looks_up_listed, ..checked.staleness }.into();
         }
         Ok((image, refusal))
@@ -56,10 +58,10 @@ impl Comparing<'_> {
 
     /// The outcome of this rank's comparison, or of that of another node.
     fn outcome(&mut self, image: &LoadedImage) -> Result<Checked, RunError> {
-        let Check::Sources { by, now, shared, .. } = self.request.check else {
+        let OriginalsCheck::Compare { by, now, shared, .. } = self.request.check else {
             return Ok(Checked::default());
         };
-        let waits = by == Checker::AnotherNode && shared && !self.is_vouched(image, now);
+        let waits = by == CheckingRank::AnotherNode && shared && !self.is_vouched(image, now);
         let publication = self.publication(image);
         let awaited = match waits && publication.is_possible() {
             true => publication.wait(now),
@@ -71,31 +73,31 @@ impl Comparing<'_> {
             Awaited::Untold => self.compare(image, None)?,
         };
         // The rank that compares for the job says so.
-        let changes = if by == Checker::AnotherNode { Vec::new() } else { checked.changes };
+        let changes = if by == CheckingRank::AnotherNode { Vec::new() } else { checked.changes };
         Ok(Checked { changes, ..checked })
     }
 
     /// The reason for which an image cannot be used in part.
     fn refusal(&self, image: &LoadedImage, staleness: &Staleness) -> Option<Unavailable> {
         let index = image.image.index();
-        let unwanted = self.request.on_stale == OnStale::Plain && staleness.changes > 0;
+        let unwanted = self.request.on_stale == StalePolicy::Plain && staleness.changes > 0;
         // A complete image asks no originals.
         let has_no_originals = index.beyond() == Beyond::Nothing && staleness.changes > 0;
         let is_root_altered = index.roots().any(|root| staleness.is_altered(root.nid));
         let changes = staleness.changes.max(1);
         (unwanted || has_no_originals || is_root_altered)
-            .then(|| Unavailable::new(Step::Stale { changes }, Errno::STALE))
+            .then(|| Unavailable::new(SetupStep::Stale { changes }, Errno::STALE))
     }
 
     /// Compares while others may already run, if this rank is to. `image` is there if this rank started the server.
     ///
     /// **Errors** [`RunError::Stale`] if changes are to be refused.
     pub(crate) fn beside_others(&mut self, image: Option<LoadedImage>) -> Result<(), RunError> {
-        let refuses = self.request.on_stale == OnStale::Refuse;
-        let Check::Sources { by, .. } = self.request.check else { return Ok(()) };
+        let refuses = self.request.on_stale == StalePolicy::Refuse;
+        let OriginalsCheck::Compare { by, .. } = self.request.check else { return Ok(()) };
         let image = match image {
             Some(image) if refuses => image,
-            None if by == Checker::ThisRank => self.open()?,
+            None if by == CheckingRank::ThisRank => self.open()?,
             // It was done before the server started.
             _ => return Ok(()),
         };
@@ -110,14 +112,15 @@ impl Comparing<'_> {
     /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it, which
     /// `claim` may have promised already.
     fn compare(&mut self, image: &LoadedImage, claim: Option<Claim>) -> Result<Checked, RunError> {
-        let Check::Sources { by, parallelism, now, shared } = self.request.check else {
+        let OriginalsCheck::Compare { by, parallelism, now, shared } = self.request.check else {
             return Ok(Checked::default());
         };
         if self.is_vouched(image, now) {
             return Ok(Checked::default());
         }
         let publication = self.publication(image);
-        let others_wait = shared && by != Checker::AnotherNode && self.request.on_stale != OnStale::Refuse;
+        let others_wait =
+            shared && by != CheckingRank::AnotherNode && self.request.on_stale != StalePolicy::Refuse;
         let claim = match others_wait && publication.is_possible() {
             true => publication.claim(true).ok(),
             false => claim,
@@ -143,13 +146,13 @@ impl Comparing<'_> {
     /// Says what changed, and has the image refreshed in the end, if this rank started the server.
     fn tell(&mut self, checked: &Checked, image: Option<&LoadedImage>) {
         if !checked.changes.is_empty() {
-            let kept = match checked.changes.iter().all(SourceChange::is_of_a_listing) {
+            let kept = match checked.changes.iter().all(OriginalChange::is_of_a_listing) {
                 true => self.request.listings_kept_for,
                 false => Duration::ZERO,
             };
             self.errands.refresh = image.and_then(|image| self.refresh_errand(image, kept));
             let is_refreshed = self.errands.refresh.is_some();
-            (self.tell)(StaleSources { changes: &checked.changes, is_refreshed });
+            (self.tell)(StaleOriginals { changes: &checked.changes, is_refreshed });
         }
     }
 

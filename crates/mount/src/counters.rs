@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 
-use crate::server::log::{Log, Place, Record};
+use crate::server::log::{Log, LogPlace, LogRecord};
 use crate::stats::{
     ImageStats, MAX_PATHS, Membership, OriginalStats, PathStats, RequestStats, RunMode, RunStats,
 };
@@ -17,7 +17,7 @@ use crate::sys::shared::SharedMemory;
 
 /// A kind of request, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestKind {
     Lookup,
     GetAttributes,
     ListDirectory,
@@ -40,7 +40,7 @@ pub(crate) enum SentOn {
 
 /// Something that a server's death led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
+pub(crate) enum TakeoverEvent {
     /// Another server took over.
     Takeover,
     /// A request was given up.
@@ -60,7 +60,7 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 struct Paths {
     log: Log,
-    known: [HashMap<Box<[u8]>, Place>; LISTS],
+    known: [HashMap<Box<[u8]>, LogPlace>; LISTS],
 }
 
 /// Memory in which the processes of a namespace count.
@@ -84,7 +84,7 @@ impl Counters {
     /// The counts in `memory`. One process counts at a time.
     pub(crate) fn attach(memory: &CountersMemory) -> Self {
         let log = Log::attach(Arc::clone(&memory.paths));
-        let mut known: [HashMap<Box<[u8]>, Place>; LISTS] = Default::default();
+        let mut known: [HashMap<Box<[u8]>, LogPlace>; LISTS] = Default::default();
         for (place, record) in log.records() {
             if let Some(list) = known.get_mut(usize::from(record.kind)) {
                 list.insert(record.text.into(), place);
@@ -94,7 +94,7 @@ impl Counters {
     }
 
     /// The kernel asked.
-    pub(crate) fn asked(&self, what: Asked) {
+    pub(crate) fn asked(&self, what: RequestKind) {
         self.number(REQUESTS + what as usize).fetch_add(1, Ordering::Relaxed);
     }
 
@@ -123,7 +123,7 @@ impl Counters {
     }
 
     /// A server died.
-    pub(crate) fn lost(&self, what: Loss) {
+    pub(crate) fn lost(&self, what: TakeoverEvent) {
         self.number(LOSSES + what as usize).fetch_add(1, Ordering::Relaxed);
     }
 
@@ -157,9 +157,9 @@ impl Counters {
             original_paths: self.sorted(ORIGINAL_PATHS),
             unforeseen_writes: self.sorted(WRITES),
             missing_content: self.sorted(MISSING),
-            takeovers: self.load(LOSSES + Loss::Takeover as usize),
-            abandoned_requests: self.load(LOSSES + Loss::Abandoned as usize),
-            image_lost_requests: self.load(LOSSES + Loss::Image as usize),
+            takeovers: self.load(LOSSES + TakeoverEvent::Takeover as usize),
+            abandoned_requests: self.load(LOSSES + TakeoverEvent::Abandoned as usize),
+            image_lost_requests: self.load(LOSSES + TakeoverEvent::Image as usize),
             ..RunStats::plain(seconds_to_exec)
         }
     }
@@ -178,7 +178,7 @@ impl Counters {
         if let Some(place) = paths.known[list].get(path) {
             paths.log.word(*place, 0).fetch_add(1, Ordering::Relaxed);
         } else if paths.known[list].len() < MAX_PATHS
-            && let Some(place) = paths.log.append(&Record { kind: list as u8, words: &[1], text: path })
+            && let Some(place) = paths.log.append(&LogRecord { kind: list as u8, words: &[1], text: path })
         {
             paths.known[list].insert(path.into(), place);
         }
@@ -224,11 +224,11 @@ mod tests {
     fn counts_appear_under_the_promised_names() {
         let memory = CountersMemory::new().unwrap();
         let counters = Counters::attach(&memory);
-        counters.asked(Asked::Lookup);
+        counters.asked(RequestKind::Lookup);
         counters.sent_on(SentOn::Write, Path::new("/env/log"));
         // The next server counts on.
         let counters = Counters::attach(&memory);
-        counters.lost(Loss::Takeover);
+        counters.lost(TakeoverEvent::Takeover);
         counters.sent_on(SentOn::Write, Path::new("/env/log"));
         let stats = counters.snapshot(ImageStats::default(), Membership::Created, 0.5);
         let json = serde_json::to_value(&stats).unwrap();

@@ -4,24 +4,24 @@ use std::path::PathBuf;
 
 /// Something that is not as it was packed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SourceChange {
+pub struct OriginalChange {
     /// The original's path.
     pub path: PathBuf,
     /// The first difference.
-    pub difference: SourceDifference,
+    pub difference: OriginalDifference,
 }
 
-impl SourceChange {
+impl OriginalChange {
     /// Tells whether no more than names of a directory came or went.
     pub fn is_of_a_listing(&self) -> bool {
-        self.difference == SourceDifference::Modified && self.path.is_dir()
+        self.difference == OriginalDifference::Modified && self.path.is_dir()
     }
 }
 
 /// In what an original differs from the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum SourceDifference {
+pub enum OriginalDifference {
     /// It is gone.
     Gone,
     /// It cannot be looked at.
@@ -40,7 +40,7 @@ pub enum SourceDifference {
     Changed,
 }
 
-impl SourceDifference {
+impl OriginalDifference {
     /// Its stable name, for programs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl SourceDifference {
     }
 }
 
-impl std::fmt::Display for SourceDifference {
+impl std::fmt::Display for OriginalDifference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Gone => "is gone",

@@ -8,11 +8,11 @@ use quell_image::Image;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::check::is_beside_its_sources;
+use crate::check::has_its_originals;
 use crate::comparing::Comparing;
-use crate::error::{RunError, Step, Unavailable};
+use crate::error::{RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::memory::Shared;
+use crate::memory::SharedImage;
 use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::{Layout, Namespaces};
 use crate::rendezvous::{Meeting, MeetingPlace, elected};
@@ -52,15 +52,16 @@ impl Entering<'_, '_> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
             rounds += 1;
-            let connection = match place.meet(until).map_err(|errno| Unavailable::new(Step::Meet, errno))? {
-                Meeting::Joined(connection) => connection,
-                Meeting::Elected(listener) => {
-                    let image = self.start_server(listener, place)?;
-                    membership = Membership::Created;
-                    unchecked = unchecked.map(|_| Some(image));
-                    continue;
-                }
-            };
+            let connection =
+                match place.meet(until).map_err(|errno| Unavailable::new(SetupStep::Meet, errno))? {
+                    Meeting::Joined(connection) => connection,
+                    Meeting::Elected(listener) => {
+                        let image = self.start_server(listener, place)?;
+                        membership = Membership::Created;
+                        unchecked = unchecked.map(|_| Some(image));
+                        continue;
+                    }
+                };
             let join = FromRank::Join {
                 created: membership == Membership::Created,
                 stats: stats.clone().map(bytes),
@@ -76,7 +77,7 @@ impl Entering<'_, '_> {
             match receive_until::<FromServer>(&connection, until) {
                 Ok(Some((FromServer::Ready { own_root }, descriptors))) => {
                     let namespaces = Namespaces::from_descriptors(descriptors);
-                    let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
+                    let namespaces = namespaces.ok_or(Unavailable::new(SetupStep::Join, Errno::BADMSG))?;
                     return Ok(Admitted { connection, namespaces, own_root: own_root.map(path_of) });
                 }
                 Ok(Some((FromServer::Failed(failure), _))) => match failures.hear(membership, &connection) {
@@ -87,11 +88,11 @@ impl Entering<'_, '_> {
                         std::thread::sleep(PAUSE);
                     }
                 },
-                Err(Errno::TIMEDOUT) => return Err(Unavailable::new(Step::Join, Errno::TIMEDOUT).into()),
+                Err(Errno::TIMEDOUT) => return Err(Unavailable::new(SetupStep::Join, Errno::TIMEDOUT).into()),
                 Ok(Some((FromServer::Written, _)) | None) | Err(_) => {}
             }
         }
-        Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
+        Err(Unavailable::new(SetupStep::Meet, Errno::CONNRESET).into())
     }
 
     /// Opens the image and starts the server for it. Returns the image, which this process may still want to check.
@@ -105,7 +106,7 @@ impl Entering<'_, '_> {
         let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
         let (mode, budget, learning) = (request.mode, request.memory, request.learn.is_some());
         start(Start { listener, image, layout, mode, budget, learning, refusal }, &alone)
-            .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
+            .map_err(|errno| Unavailable::new(SetupStep::StartServer, errno).into())
     }
 }
 
@@ -153,7 +154,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Attempts of a rank after servers died. Each time one of the waiting ranks takes over.
 const MAX_ROUNDS: usize = 64;
 
-fn layout_of(image: &Image<Shared>, place: &MeetingPlace) -> Layout {
+fn layout_of(image: &Image<SharedImage>, place: &MeetingPlace) -> Layout {
     let paths = |places: Vec<&[u8]>| places.into_iter().map(|path| path_of(path.to_vec())).collect();
     let index = image.index();
     let directory = match index.directory() {
@@ -164,7 +165,7 @@ fn layout_of(image: &Image<Shared>, place: &MeetingPlace) -> Layout {
         roots: paths(index.roots().map(|root| root.path).collect()),
         live: paths(index.live_directories().map(|live| live.path).collect()),
         beyond: index.beyond(),
-        own_root: (!is_beside_its_sources(image)).then(|| path_of(directory.to_vec())),
+        own_root: (!has_its_originals(image)).then(|| path_of(directory.to_vec())),
         source: place.name().to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::difference::SourceChange;
+use crate::difference::OriginalChange;
 use crate::extract::BINDS_MAX;
 
 /// An error number that prints as its name and its meaning.
@@ -31,7 +31,7 @@ impl From<Errno> for OsError {
 
 /// One step on the way to the mount, in the order in which they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
+pub enum SetupStep {
     /// Meeting the other ranks of the node at the meeting place.
     Meet,
     /// Starting the server process.
@@ -73,7 +73,7 @@ pub enum Step {
         /// Bytes that it may take.
         allowed: u64,
     },
-    /// Using an image whose sources have changed.
+    /// Using an image whose originals have changed.
     Stale {
         /// The number of changes.
         changes: u64,
@@ -82,7 +82,7 @@ pub enum Step {
     Join,
 }
 
-impl Step {
+impl SetupStep {
     /// The attempt, as part of a sentence.
     fn attempt(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The step that was attempted.
-    pub step: Step,
+    pub step: SetupStep,
     /// The error of the kernel.
     pub errno: Errno,
     /// The path it was attempted on, where there is one.
@@ -148,24 +148,24 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
         match self.step {
-            Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
-            Step::ExtractChanged { names } => {
+            SetupStep::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
+            SetupStep::ExtractChanged { names } => {
                 write!(
                     formatter,
                     "files that it holds in part have changed: {names} names would come from the originals, at most {BINDS_MAX} may"
                 )
             }
-            Step::ExtractUnread { files } => {
+            SetupStep::ExtractUnread { files } => {
                 write!(
                     formatter,
                     "it has no content of {files} of its files, and permissions would not keep this user from opening them"
                 )
             }
-            Step::ExtractMemory { needed, allowed } => {
+            SetupStep::ExtractMemory { needed, allowed } => {
                 write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
             }
-            Step::Stale { changes } => {
-                write!(formatter, "{changes} of its sources changed since it was packed")
+            SetupStep::Stale { changes } => {
+                write!(formatter, "{changes} of its originals changed since it was packed")
             }
             _ => OsError(self.errno).fmt(formatter),
         }?;
@@ -175,7 +175,7 @@ impl fmt::Display for Unavailable {
 
 impl Unavailable {
     /// `step` failed with `errno`.
-    pub(crate) fn new(step: Step, errno: Errno) -> Self {
+    pub(crate) fn new(step: SetupStep, errno: Errno) -> Self {
         Self { step, errno, path: None, then: None }
     }
 
@@ -187,13 +187,13 @@ impl Unavailable {
     /// The way to pack an image that avoids this failure, for a hint.
     pub fn packing(&self) -> Option<&'static str> {
         let own = match self.step {
-            Step::ExtractNothing => {
+            SetupStep::ExtractNothing => {
                 Some("`quell pack --add DIR` makes an image that holds all that lies below DIR")
             }
-            Step::ExtractUnread { .. } => {
+            SetupStep::ExtractUnread { .. } => {
                 Some("`quell pack --complete --add DIR` makes an image that holds all that lies below DIR")
             }
-            Step::ExtractChanged { .. } | Step::Stale { .. } => {
+            SetupStep::ExtractChanged { .. } | SetupStep::Stale { .. } => {
                 Some("`quell pack --refresh IMG` makes the image anew")
             }
             _ => None,
@@ -294,13 +294,13 @@ pub enum RunError {
     /// The image is fine, but it cannot be put in place here.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// Sources of the image changed after it was packed.
-    #[error("{} of the image's sources changed since it was packed", .changes.len())]
+    /// Originals of the image changed after it was packed.
+    #[error("{} of the image's originals changed since it was packed", .changes.len())]
     Stale {
         /// The image.
         image: PathBuf,
         /// Every change, sorted by path.
-        changes: Vec<SourceChange>,
+        changes: Vec<OriginalChange>,
     },
     /// The command does not exist.
     #[error("`{}`: command not found", .command.display())]
@@ -327,7 +327,7 @@ pub enum RunError {
         source: OsError,
     },
     /// The file for lessons cannot be written.
-    #[error("file for what is learned `{}`", .path.display())]
+    #[error("lessons file `{}`", .path.display())]
     Learned {
         /// The file.
         path: PathBuf,
@@ -341,12 +341,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Tells whether the command can still be run plain: the image could not be used, but nothing says it must not run.
-    pub fn allows_plain_run(&self) -> bool {
-        matches!(self, Self::Image { .. } | Self::Unavailable(_) | Self::Threads)
-    }
-
-    /// Exit status for this error: 127 not found, 126 not executable, 1 for changed sources, else 125.
+    /// Exit status for this error: 127 not found, 126 not executable, 1 for changed originals, else 125.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::CommandNotFound { .. } => 127,

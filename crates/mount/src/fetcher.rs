@@ -11,7 +11,7 @@ use crate::sys::shared::SharedMemory;
 
 /// The content of the image's file.
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum FileForm {
     /// The image.
     Plain,
     /// The image compressed, a frame for each chunk.
@@ -22,7 +22,7 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     pub(crate) file: OwnedFd,
-    pub(crate) form: Form,
+    pub(crate) form: FileForm,
     pub(crate) memory: OwnedFd,
     pub(crate) length: usize,
     /// Bytes of each chunk but the last.
@@ -125,8 +125,8 @@ impl Fetcher {
         let start = chunk * self.chunk;
         scratch.plain.resize(self.chunk.min(self.length - start), 0);
         match &self.form {
-            Form::Plain => read_exact_at(&self.file, start as u64, &mut scratch.plain)?,
-            Form::Frames(frames) => self.decompress(frames, chunk, scratch)?,
+            FileForm::Plain => read_exact_at(&self.file, start as u64, &mut scratch.plain)?,
+            FileForm::Frames(frames) => self.decompress(frames, chunk, scratch)?,
         }
         let mut written = 0;
         while written < scratch.plain.len() {

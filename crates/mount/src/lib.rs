@@ -10,8 +10,8 @@
 //!                     server: ends when the last process of the namespace is gone
 //! ```
 //!
-//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources, [`stamp`] keeps the outcome for a while.
-//! [`RunStats`] counts the requests of a run and the operations that reached the originals.
+//! [`doctor`] finds out what a node allows. [`check`] compares an image with its originals, [`stamp`] keeps the outcome for a
+//! while. [`RunStats`] counts the requests of a run and the operations that reached the originals.
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
@@ -53,17 +53,19 @@ mod witness;
 mod wrapper;
 
 pub use background::go_to_background;
-pub use budget::Budget;
+pub use budget::MemoryBudget;
 pub use check::Checked;
-pub use difference::{SourceChange, SourceDifference};
-pub use error::{ImageError, OsError, RunError, Step, Unavailable};
-pub use loaded::Trust;
-pub use mode::Mode;
+pub use difference::{OriginalChange, OriginalDifference};
+pub use error::{ImageError, OsError, RunError, SetupStep, Unavailable};
+pub use loaded::ImageTrust;
+pub use mode::ImageMode;
 pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
-pub use request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources};
+pub use request::{
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
+};
 pub use run::{note_plain_run, run, run_plain};
 pub use stats::{OutputStats, RunStats};
-pub use view::{View, view, view_trusted};
+pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 
 use quell_fuse as fuse;

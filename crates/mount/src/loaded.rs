@@ -13,16 +13,16 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Uid;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::fetcher::read_exact_at;
 use crate::local::is_local;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 use crate::staleness::Staleness;
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum ImageTrust {
     /// Images of the present user and of root that no other user can write to or replace.
     OwnerOrRoot,
     /// Images of any owner.
@@ -32,7 +32,7 @@ pub enum Trust {
 /// An image that is open, with its bytes.
 #[derive(Debug)]
 pub(crate) struct LoadedImage {
-    pub(crate) image: Image<Shared>,
+    pub(crate) image: Image<SharedImage>,
     pub(crate) memory: Arc<Memory>,
     /// The owner of the file.
     pub(crate) owner: Uid,
@@ -42,7 +42,7 @@ pub(crate) struct LoadedImage {
 
 impl LoadedImage {
     /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
+    pub(crate) fn open(path: &Path, trust: ImageTrust, budget: MemoryBudget) -> Result<Self, ImageError> {
         let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);
@@ -59,7 +59,7 @@ impl LoadedImage {
 }
 
 /// An image and the memory that it is in.
-type Opened = (Image<Shared>, Arc<Memory>);
+type Opened = (Image<SharedImage>, Arc<Memory>);
 
 /// The file of an image, which is not empty.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(crate) struct Opening {
 }
 
 /// Opens the file of an image that may be trusted.
-pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
+pub(crate) fn opened(path: &Path, trust: ImageTrust) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let way = WalkedPath::walk(path).map_err(unwalkable)?;
@@ -82,9 +82,9 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
         rustix::fs::openat(&way.directory, &way.name, flags | no_link, Mode::empty()).map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
-    let own = verify_owner(&stat, Trust::OwnerOrRoot).and_then(|()| verify_way(&way));
+    let own = verify_owner(&stat, ImageTrust::OwnerOrRoot).and_then(|()| verify_way(&way));
     let is_of_others = own.is_err();
-    if trust == Trust::OwnerOrRoot {
+    if trust == ImageTrust::OwnerOrRoot {
         own?;
     }
     match stat.st_size {
@@ -93,7 +93,7 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
     }
 }
 
-/// Refuses a way on which another user could put another file in an image's place.
+/// Refuses a path on which another user could put another file in the place of the image.
 fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
     match way.replaceable() {
         Some(by) => Err(ImageError::Replaceable { by: by.to_owned() }),
@@ -102,12 +102,12 @@ fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
 }
 
 /// Refuses an image by which another user could decide what this user runs.
-pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
+pub(crate) fn verify_owner(stat: &Stat, trust: ImageTrust) -> Result<(), ImageError> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(ImageError::NotAFile);
     }
-    if trust == Trust::AnyOwner {
+    if trust == ImageTrust::AnyOwner {
         return Ok(());
     }
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
@@ -136,12 +136,12 @@ pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames
 fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let memory = Arc::new(Memory::mapped(file, stat).map_err(unreadable)?);
-    Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
+    Ok((Image::open(SharedImage(Arc::clone(&memory)))?, memory))
 }
 
 /// Copies a growing part of the image until its metadata and index are there.
 ///
-/// The end of the index is not known from the first block. Bytes that are read beyond it are content, which will be wanted.
+/// The first block does not tell where the index ends. Bytes that are read beyond the index are content, which the run will need.
 fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     let memory = Arc::new(memory);
     let length = memory.bytes().len();
@@ -150,16 +150,16 @@ fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
         let wanted = (present * 4).max(memory.first_fetch()).min(length);
         memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
         present = wanted;
-        match Image::open(Shared(Arc::clone(&memory))) {
+        match Image::open(SharedImage(Arc::clone(&memory))) {
             Ok(image) => return Ok((image, memory)),
-            Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
+            Err(error) if present == length || !is_for_lack_of_bytes(&error) => return Err(error.into()),
             Err(_) => {}
         }
     }
 }
 
-/// Tells whether zeros where the index or a directory should be could have caused `error`.
-fn is_for_want_of_bytes(error: &OpenError) -> bool {
+/// Tells whether bytes that are not there yet, and read as zeros, could have caused `error`.
+fn is_for_lack_of_bytes(error: &OpenError) -> bool {
     matches!(
         error,
         OpenError::NotQuell

@@ -22,18 +22,18 @@ use quell_image::frames::Frames;
 use rustix::fs::{MemfdFlags, Stat};
 use rustix::io::Errno;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::{DAMAGED, Fetcher, Form, Scratch};
+use crate::fetcher::{DAMAGED, Fetcher, FileForm, Scratch};
 use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
-use crate::witness::{Known, Witness};
+use crate::witness::{KnownTime, Witness};
 
 /// The bytes of an image, shared by its reader and by the threads that fetch them.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(pub(crate) Arc<Memory>);
+pub(crate) struct SharedImage(pub(crate) Arc<Memory>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedImage {
     fn as_ref(&self) -> &[u8] {
         self.0.mapping.as_ref()
     }
@@ -43,7 +43,7 @@ impl AsRef<[u8]> for Shared {
 #[derive(Debug)]
 pub(crate) struct Paused<'m> {
     _fetching: Option<MutexGuard<'m, ()>>,
-    _looking: Option<MutexGuard<'m, Known>>,
+    _looking: Option<MutexGuard<'m, KnownTime>>,
 }
 
 /// Memory that holds an image, or will.
@@ -64,26 +64,30 @@ impl Memory {
     }
 
     /// Memory for an image whose file is copied.
-    pub(crate) fn to_be_fetched(file: OwnedFd, length: u64, budget: Budget) -> Result<Self, ImageError> {
-        Self::to_be_copied(file, Form::Plain, length, CHUNK, budget)
+    pub(crate) fn to_be_fetched(
+        file: OwnedFd,
+        length: u64,
+        budget: MemoryBudget,
+    ) -> Result<Self, ImageError> {
+        Self::to_be_copied(file, FileForm::Plain, length, CHUNK, budget)
     }
 
     /// Memory for an image whose file is decompressed.
     pub(crate) fn to_be_decompressed(
         file: OwnedFd,
         frames: Frames,
-        budget: Budget,
+        budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
         let (length, chunk) = (frames.length(), frames.frame_bytes());
-        Self::to_be_copied(file, Form::Frames(frames), length, chunk, budget)
+        Self::to_be_copied(file, FileForm::Frames(frames), length, chunk, budget)
     }
 
     fn to_be_copied(
         file: OwnedFd,
-        form: Form,
+        form: FileForm,
         length: u64,
         chunk: usize,
-        budget: Budget,
+        budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
         let unreadable = |errno| ImageError::Unreadable(OsError(errno));
         budget.verify(length)?;
@@ -129,8 +133,8 @@ impl Memory {
     pub(crate) fn fetchers(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             None => 0,
-            Some(Form::Plain) => FETCHERS,
-            Some(Form::Frames(_)) => {
+            Some(FileForm::Plain) => FETCHERS,
+            Some(FileForm::Frames(_)) => {
                 std::thread::available_parallelism().map_or(1, usize::from).min(DECOMPRESSORS_MAX)
             }
         }
@@ -139,7 +143,7 @@ impl Memory {
     /// Bytes that are copied before the index is looked for.
     pub(crate) fn first_fetch(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
-            Some(Form::Frames(_)) => CHUNK,
+            Some(FileForm::Frames(_)) => CHUNK,
             _ => FIRST_FETCH,
         }
     }
@@ -147,7 +151,7 @@ impl Memory {
     /// The error that `errno` of [`Self::ensure_range`] means.
     pub(crate) fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
-            let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
+            let compressed = matches!(fetcher.form, FileForm::Frames(_)) && errno == DAMAGED;
             fetcher.first_failed().filter(|_| compressed)
         };
         match self.fetcher.as_ref().and_then(failed) {
@@ -224,8 +228,8 @@ impl Memory {
     /// Length of the image's file.
     pub(crate) fn file_bytes(&self) -> u64 {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
-            Some(Form::Frames(frames)) => frames.file_bytes(),
-            Some(Form::Plain) | None => self.bytes().len() as u64,
+            Some(FileForm::Frames(frames)) => frames.file_bytes(),
+            Some(FileForm::Plain) | None => self.bytes().len() as u64,
         }
     }
 
@@ -286,7 +290,7 @@ mod tests {
     fn fetched(content: &[u8]) -> Memory {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
-        Memory::to_be_fetched(file.into(), content.len() as u64, Budget::Available).unwrap()
+        Memory::to_be_fetched(file.into(), content.len() as u64, MemoryBudget::Available).unwrap()
     }
 
     #[test]

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::errands::Errands;
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 
 /// From a rank to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(crate) enum FromServer {
         own_root: Option<Vec<u8>>,
     },
     /// There is nothing to come in to.
-    Failed(Failure),
+    Failed(UnavailableMessage),
     /// The report is written, or cannot be.
     Written,
 }
@@ -72,19 +72,19 @@ pub(crate) enum FromBuilder {
         unfilled: u64,
     },
     /// It did not work.
-    Failed(Failure),
+    Failed(UnavailableMessage),
 }
 
 /// [`Unavailable`], as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Failure {
-    step: Step,
+pub(crate) struct UnavailableMessage {
+    step: SetupStep,
     errno: i32,
     path: Option<Vec<u8>>,
-    then: Option<Box<Failure>>,
+    then: Option<Box<UnavailableMessage>>,
 }
 
-impl From<Unavailable> for Failure {
+impl From<Unavailable> for UnavailableMessage {
     fn from(unavailable: Unavailable) -> Self {
         use std::os::unix::ffi::OsStringExt;
         Self {
@@ -96,8 +96,8 @@ impl From<Unavailable> for Failure {
     }
 }
 
-impl From<Failure> for Unavailable {
-    fn from(failure: Failure) -> Self {
+impl From<UnavailableMessage> for Unavailable {
+    fn from(failure: UnavailableMessage) -> Self {
         use std::os::unix::ffi::OsStringExt;
         Self {
             step: failure.step,
@@ -191,7 +191,7 @@ mod tests {
     fn a_message_arrives_with_its_descriptors_and_the_end_is_seen() {
         let (near, far) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let message = FromBuilder::Failed(Unavailable::new(Step::Mount, Errno::PERM).into());
+        let message = FromBuilder::Failed(Unavailable::new(SetupStep::Mount, Errno::PERM).into());
         send(&near, &message, &[near.as_fd()]).unwrap();
         let (arrived, descriptors) = receive::<FromBuilder>(&far).unwrap().unwrap();
         assert_eq!(arrived, message);

@@ -2,7 +2,7 @@
 
 /// The modes that may be tried; no other is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum ImageMode {
     /// A mount, and where there is no FUSE an extraction.
     #[default]
     Auto,

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 
 /// Opens the directory `path`, to be bound or looked into.
 pub(crate) fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
@@ -27,6 +27,6 @@ pub(crate) fn magic(descriptor: impl AsFd) -> String {
 }
 
 /// The failure of `step` at `path`.
-pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
+pub(crate) fn at(step: SetupStep, errno: Errno, path: &Path) -> Unavailable {
     Unavailable { step, errno, path: Some(path.to_owned()), then: None }
 }

@@ -26,7 +26,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::mount_points::{at, magic, open_below, open_path};
 use crate::own_root;
 use crate::stats::RunMode;
@@ -83,7 +83,7 @@ impl Namespaces {
     /// In a root of its own the old one would lead out of the namespace: there `own_root` stands in.
     pub(crate) fn enter(&self, own_root: Option<&Path>) -> Result<(), Unavailable> {
         use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-        let failed = |errno| Unavailable::new(Step::Join, errno);
+        let failed = |errno| Unavailable::new(SetupStep::Join, errno);
         let old = open_path(Path::new("."));
         let path = std::env::current_dir().unwrap_or_default();
         if let Some(user) = &self.user {
@@ -107,7 +107,7 @@ pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Un
     let privilege = Privilege::of_this_process();
     isolate_for(layout, privilege)?;
     let roots = open_originals(&layout.roots)?;
-    let (first, place) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
+    let (first, place) = roots.first().ok_or(Unavailable::new(SetupStep::OpenRoot, Errno::NOENT))?;
     let live = open_originals(&layout.live)?;
     let device = open_fuse()?;
     let options = format!(
@@ -117,13 +117,13 @@ pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Un
         rustix::process::getegid().as_raw(),
         crate::fuse::abi::MAX_TRANSFER,
     );
-    let options = CString::new(options).map_err(|_| Unavailable::new(Step::Mount, Errno::INVAL))?;
+    let options = CString::new(options).map_err(|_| Unavailable::new(SetupStep::Mount, Errno::INVAL))?;
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     if layout.beyond == Beyond::Nothing {
         flags |= MountFlags::RDONLY;
     }
     mount(layout.source.as_str(), magic(first), "fuse.quell", flags, options.as_c_str())
-        .map_err(|errno| at(Step::Mount, errno, place))?;
+        .map_err(|errno| at(SetupStep::Mount, errno, place))?;
     Ok((device, Mounted { roots, live, privilege }))
 }
 
@@ -141,22 +141,22 @@ impl Mounted {
     /// Every path that is opened here asks the server.
     pub(crate) fn place(self) -> Result<Namespaces, Unavailable> {
         let Some((_, base)) = self.roots.first() else {
-            return Err(Unavailable::new(Step::OpenRoot, Errno::NOENT));
+            return Err(Unavailable::new(SetupStep::OpenRoot, Errno::NOENT));
         };
-        let connection = open_path(base).map_err(|errno| at(Step::Bind, errno, base))?;
+        let connection = open_path(base).map_err(|errno| at(SetupStep::Bind, errno, base))?;
         for (number, (original, path)) in self.roots.iter().enumerate() {
             let relative = path.strip_prefix("/").unwrap_or(path);
             // The first root's place is the connection's root, which already covers it.
             let target = if number == 0 { connection.as_fd() } else { original.as_fd() };
             open_below(&connection, relative)
                 .and_then(|part| mount_bind(magic(&part), magic(target)))
-                .map_err(|errno| at(Step::Bind, errno, path))?;
+                .map_err(|errno| at(SetupStep::Bind, errno, path))?;
         }
         for (original, path) in &self.live {
-            bind_back(original, path).map_err(|errno| at(Step::Bind, errno, path))?;
+            bind_back(original, path).map_err(|errno| at(SetupStep::Bind, errno, path))?;
         }
         Namespaces::of_this_process(self.privilege)
-            .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))
+            .map_err(|errno| Unavailable::new(SetupStep::MakeNamespace, errno))
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn bind_back(original: &OwnedFd, path: &Path) -> Result<(), Errno> {
 /// Opens `/dev/fuse` in the namespace of this process: the kernel wants both to belong to the same user namespace.
 pub(crate) fn open_fuse() -> Result<OwnedFd, Unavailable> {
     openat(CWD, "/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| Unavailable::new(Step::OpenFuse, errno))
+        .map_err(|errno| Unavailable::new(SetupStep::OpenFuse, errno))
 }
 
 /// Makes the namespaces, with a root of their own if the layout needs one.
@@ -188,9 +188,9 @@ pub(crate) fn isolate_for(layout: &Layout, privilege: Privilege) -> Result<(), U
 pub(crate) fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
     quell_fuse::namespace::isolate(privilege).map_err(|(step, errno)| {
         let step = match step {
-            IsolationStep::MakeNamespace => Step::MakeNamespace,
-            IsolationStep::MapIdentity => Step::MapIdentity,
-            IsolationStep::IsolateMounts => Step::IsolateMounts,
+            IsolationStep::MakeNamespace => SetupStep::MakeNamespace,
+            IsolationStep::MapIdentity => SetupStep::MapIdentity,
+            IsolationStep::IsolateMounts => SetupStep::IsolateMounts,
         };
         Unavailable::new(step, errno)
     })
@@ -203,7 +203,7 @@ pub(crate) fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)
         match open_path(path) {
             Ok(descriptor) => opened.push((descriptor, path.clone())),
             Err(Errno::NOENT | Errno::NOTDIR) => {}
-            Err(errno) => return Err(at(Step::OpenRoot, errno, path)),
+            Err(errno) => return Err(at(SetupStep::OpenRoot, errno, path)),
         }
     }
     Ok(opened)

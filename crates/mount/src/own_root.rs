@@ -25,14 +25,14 @@ use rustix::mount::{
     mount_remount, unmount,
 };
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::mount_points::{PLACE, at, magic};
 
 /// Gives this process' mount namespace a root in which each of `roots` is a directory.
 pub(crate) fn make(roots: &[PathBuf]) -> Result<(), Unavailable> {
     let staging = STAGING.iter().map(Path::new).find(|path| path.is_dir() && !path.is_symlink());
-    let staging = staging.ok_or(Unavailable::new(Step::OwnRoot, Errno::NOENT))?;
-    let failed = |errno| at(Step::OwnRoot, errno, staging);
+    let staging = staging.ok_or(Unavailable::new(SetupStep::OwnRoot, Errno::NOENT))?;
+    let failed = |errno| at(SetupStep::OwnRoot, errno, staging);
     let node = openat(CWD, "/", PLACE, Mode::empty()).map_err(failed)?;
     let covered = openat(CWD, staging, PLACE, Mode::empty()).map_err(failed)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -94,7 +94,7 @@ impl Builder<'_> {
         ways.sort_unstable();
         ways.dedup();
         if let Some(old) = &level.old {
-            for name in names(old).map_err(|errno| at(Step::OwnRoot, errno, &level.path))? {
+            for name in names(old).map_err(|errno| at(SetupStep::OwnRoot, errno, &level.path))? {
                 if ways.binary_search(&name).is_err() {
                     self.put(level, old, &name)?;
                 }
@@ -112,9 +112,9 @@ impl Builder<'_> {
     /// Makes a directory on the way, and opens the node's.
     fn enter(&self, level: &Level, name: &CStr, path: PathBuf) -> Result<Level, Unavailable> {
         let made = mkdirat(&level.new, name, Mode::from_raw_mode(0o755));
-        made.map_err(|errno| at(Step::OwnRoot, errno, &path))?;
+        made.map_err(|errno| at(SetupStep::OwnRoot, errno, &path))?;
         let open = |directory: &OwnedFd| openat(directory, name, PLACE, Mode::empty());
-        let new = open(&level.new).map_err(|errno| at(Step::OwnRoot, errno, &path))?;
+        let new = open(&level.new).map_err(|errno| at(SetupStep::OwnRoot, errno, &path))?;
         let old = match &level.old {
             Some(_) if path == self.covered.0 => {
                 rustix::io::fcntl_dupfd_cloexec(&self.covered.1, 0).map(Some)
@@ -125,17 +125,17 @@ impl Builder<'_> {
         match old {
             Ok(old) => Ok(Level { old, new, path }),
             Err(Errno::NOENT) => Ok(Level { old: None, new, path }),
-            Err(errno) => Err(at(Step::OwnRoot, errno, &path)),
+            Err(errno) => Err(at(SetupStep::OwnRoot, errno, &path)),
         }
     }
 
     /// Puts one name of the node in its place: a directory or file by a bind, a link as it is.
     fn put(&mut self, level: &Level, old: &OwnedFd, name: &CStr) -> Result<(), Unavailable> {
         let path = level.path.join(OsStr::from_bytes(name.to_bytes()));
-        let failed = |errno| at(Step::OwnRoot, errno, &path);
+        let failed = |errno| at(SetupStep::OwnRoot, errno, &path);
         self.names += 1;
         if self.names > NAMES_MAX {
-            return Err(at(Step::OwnRoot, Errno::TOOBIG, &level.path));
+            return Err(at(SetupStep::OwnRoot, Errno::TOOBIG, &level.path));
         }
         // Without following a link, and without asking an automounter to mount.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

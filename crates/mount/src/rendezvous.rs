@@ -23,7 +23,7 @@ use rustix::net::{
 use rustix::process::Pid;
 
 use crate::listener::{Owner, owner_of};
-use crate::mode::Mode;
+use crate::mode::ImageMode;
 use crate::staleness::Staleness;
 
 /// The name of a meeting place: `quell-`, 16 hexadecimal digits for the image, `-`, 16 for everything else.
@@ -32,18 +32,18 @@ pub(crate) struct MeetingPlace(String);
 
 /// The facts that ranks must have in common to share a namespace.
 #[derive(Debug)]
-pub(crate) struct Common<'a> {
+pub(crate) struct NamespaceKey<'a> {
     /// `stat` of the image.
     pub(crate) image: &'a Stat,
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
     /// The modes in which ranks may run: a rank that insists on a mode does not meet others.
-    pub(crate) mode: Mode,
+    pub(crate) mode: ImageMode,
 }
 
 impl MeetingPlace {
     /// The place for `common` and for this process' user and namespaces: ranks in different containers do not meet.
-    pub(crate) fn of(common: &Common<'_>) -> Result<Self, Errno> {
+    pub(crate) fn of(common: &NamespaceKey<'_>) -> Result<Self, Errno> {
         let image = common.image;
         let image = digest(&[
             image.st_dev,
@@ -63,15 +63,15 @@ impl MeetingPlace {
             namespace("pid")?,
         ]);
         match common.mode {
-            Mode::Auto => {}
-            Mode::Mount => _ = rest.update(b"\0mount\0"),
-            Mode::Extract => _ = rest.update(b"\0extract\0"),
+            ImageMode::Auto => {}
+            ImageMode::Mount => _ = rest.update(b"\0mount\0"),
+            ImageMode::Extract => _ = rest.update(b"\0extract\0"),
         }
         rest.update(common.job.as_bytes());
         Ok(Self(format!("quell-{}-{}", &image.finalize().to_hex()[..16], &rest.finalize().to_hex()[..16])))
     }
 
-    /// The place of processes without a launcher that found the same changes of the image's sources.
+    /// The place of processes without a launcher that found the same changes of the image's originals.
     pub(crate) fn of_those_who_found(self, staleness: &Staleness) -> Self {
         match (staleness.is_nothing(), self.0.rsplit_once('-')) {
             (false, Some((image, rest))) => {
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_place_depends_on_the_job() {
         let image = rustix::fs::stat("/proc/self/exe").unwrap();
-        let of = |job| MeetingPlace::of(&Common { image: &image, job, mode: Mode::Auto }).unwrap();
+        let of = |job| MeetingPlace::of(&NamespaceKey { image: &image, job, mode: ImageMode::Auto }).unwrap();
         assert_eq!(of("17.0"), of("17.0"));
         assert_ne!(of("17.0"), of("17.1"));
         assert_eq!(of("17.0").image_part(), of("17.1").image_part());

@@ -5,18 +5,18 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::budget::Budget;
-use crate::difference::SourceChange;
-use crate::loaded::Trust;
-use crate::mode::Mode;
+use crate::budget::MemoryBudget;
+use crate::difference::OriginalChange;
+use crate::loaded::ImageTrust;
+use crate::mode::ImageMode;
 
-/// The comparison of the image with its sources before this rank's command starts.
+/// The comparison of the image with its originals before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// It may have to, unless a [`stamp`](crate::stamp) says that it was done just now.
-    Sources {
+pub enum OriginalsCheck {
+    /// This rank compares if `by` names it, unless a [`stamp`](crate::stamp) vouches for the image.
+    Compare {
         /// The rank of the node that compares.
-        by: Checker,
+        by: CheckingRank,
         /// Most operations in flight. **Range** 0 counts as 1; see
         /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
         parallelism: usize,
@@ -25,47 +25,47 @@ pub enum Check {
         /// True if the first ranks of other nodes wait for the outcome.
         shared: bool,
     },
-    /// Another rank does, or none.
-    Nothing,
+    /// This rank does not compare.
+    Skip,
 }
 
-/// The rank of a node that compares.
+/// The rank that compares for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checker {
+pub enum CheckingRank {
     /// This one.
     ThisRank,
     /// The rank that starts the node's server: the other ranks see the same files.
     FirstOfNode,
     /// This process, which no launcher started: it shares a namespace only with processes that found the same.
     Alone,
-    /// A rank of another node: the one that starts this node's server waits for the outcome, for a while.
+    /// A rank of another node: the rank that starts this node's server waits for the outcome, for a while.
     AnotherNode,
 }
 
-/// The effect of sources that have changed.
+/// The effect of originals that have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnStale {
-    /// The originals answer for them, the image for all others. The ranks of a node wait for the outcome of the check. An image
-    /// that cannot be used in part is not used.
+pub enum StalePolicy {
+    /// The originals answer for themselves, the image for all others. The ranks of a node wait for the outcome of the check. An
+    /// image that cannot be used in part is not used.
     Serve,
-    /// The image is not used: [`Step::Stale`](crate::Step::Stale).
+    /// The image is not used: [`SetupStep::Stale`](crate::SetupStep::Stale).
     Plain,
     /// The rank that compares does not start its command: [`RunError::Stale`](crate::RunError::Stale). Others do not wait.
     Refuse,
 }
 
-/// Sources that have changed, and are served from the originals.
+/// Originals that have changed, and answer for themselves.
 #[derive(Debug, Clone, Copy)]
-pub struct StaleSources<'a> {
+pub struct StaleOriginals<'a> {
     /// Shape: sorted by path, not empty.
-    pub changes: &'a [SourceChange],
+    pub changes: &'a [OriginalChange],
     /// True if the image is refreshed when the last process of the namespace is gone.
     pub is_refreshed: bool,
 }
 
 /// Asks for lessons of a run. All ranks must ask, or the questions of a node's first rank are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learn {
+pub struct LessonsRequest {
     /// The file for questions of this node that reached the originals, written like the statistics; `None` if another rank
     /// writes it.
     pub file: Option<PathBuf>,
@@ -96,10 +96,10 @@ pub struct RunRequest {
     pub command: Vec<OsString>,
     /// Job and step: ranks with the same share a namespace and end together.
     pub job: String,
-    /// The check for changed sources. One rank of a job should make it.
-    pub check: Check,
+    /// The check for changed originals. One rank of a job should make it.
+    pub check: OriginalsCheck,
     /// The effect of its outcome.
-    pub on_stale: OnStale,
+    pub on_stale: StalePolicy,
     /// Arguments with which this program refreshes the image, the program's name first; empty if it is not to.
     pub refresh: Vec<OsString>,
     /// Age that the image must have to be refreshed where no more changed than listings.
@@ -108,13 +108,13 @@ pub struct RunRequest {
     /// the namespace's last process is gone.
     pub stats: Option<PathBuf>,
     /// Writes down questions that reach the originals, to pack a better image from them.
-    pub learn: Option<Learn>,
+    pub learn: Option<LessonsRequest>,
     /// The owners whose images are accepted.
-    pub trust: Trust,
+    pub trust: ImageTrust,
     /// The modes in which the command may run from the image.
-    pub mode: Mode,
+    pub mode: ImageMode,
     /// The bound on the node's memory that the image may take.
-    pub memory: Budget,
+    pub memory: MemoryBudget,
     /// The start of this rank, for `seconds_to_exec`.
     pub began: Instant,
 }

@@ -17,12 +17,15 @@ use crate::command::execute;
 use crate::comparing::Comparing;
 use crate::entering::{Admitted, Entering, PATIENCE};
 use crate::errands::Errands;
-use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
+use crate::error::{ImageError, OsError, RunError, SetupStep, Unavailable};
 use crate::loaded::verify_owner;
 use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
-use crate::rendezvous::{Common, MeetingPlace};
-use crate::request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources, bytes, umask};
+use crate::rendezvous::{MeetingPlace, NamespaceKey};
+use crate::request::{
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+    umask,
+};
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::wrapper::{Reports, stay_behind};
 
@@ -33,20 +36,22 @@ use crate::wrapper::{Reports, stay_behind};
 ///
 /// `tell` is told by the rank that compares what is served from the originals.
 ///
-/// **Errors** see [`RunError`]; [`RunError::allows_plain_run`] says whether [`run_plain`] makes sense.
-pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleSources<'_>)) -> Result<Infallible, RunError> {
+/// **Errors** see [`RunError`].
+pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleOriginals<'_>)) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;
     verify_owner(&image, request.trust).map_err(|source| image_error(request, source))?;
-    let common = Common { image: &image, job: &request.job, mode: request.mode };
-    let place = MeetingPlace::of(&common).map_err(|errno| Unavailable::new(Step::Meet, errno))?;
+    let common = NamespaceKey { image: &image, job: &request.job, mode: request.mode };
+    let place = MeetingPlace::of(&common).map_err(|errno| Unavailable::new(SetupStep::Meet, errno))?;
     if let Some((outer, mode)) = surrounding_place(&place) {
         return Err(run_inside(request, &outer, mode, stats));
     }
     let mut comparing = Comparing { request, tell, errands: Errands::default() };
     let (image, place) = match request.check {
-        Check::Sources { by: Checker::Alone, .. } if request.on_stale != OnStale::Refuse => {
+        OriginalsCheck::Compare { by: CheckingRank::Alone, .. }
+            if request.on_stale != StalePolicy::Refuse =>
+        {
             let (image, refusal) = comparing.before_the_start()?;
             refusal.map_or(Ok(()), Err)?;
             let place = place.of_those_who_found(&image.staleness);
@@ -92,7 +97,8 @@ fn start_command(
     let started = FromRank::Started { seconds_to_exec: request.began.elapsed().as_secs_f64(), errands };
     // A server that is gone cannot count this; the mount will say so soon enough.
     let _uncounted = send(connection, &started, &[]);
-    let waits = |learn: &Learn| learn.file.is_some() && !matches!(learn.due, LessonsDue::AtTheEnd { .. });
+    let waits =
+        |learn: &LessonsRequest| learn.file.is_some() && !matches!(learn.due, LessonsDue::AtTheEnd { .. });
     let learns = request.learn.as_ref().is_some_and(waits);
     if request.stats.is_some() || learns {
         // Without room for another process the file appears when the namespace is gone.

@@ -1,4 +1,4 @@
-//! A stamp beside an image: that it was compared with its sources, just now.
+//! A stamp beside an image: that it was compared with its originals, just now.
 //!
 //! Ranks that find one do not compare again, so that the tasks of a job array start without a check each. It is a file
 //! of text beside the image:
@@ -26,7 +26,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::OsError;
-use crate::loaded::{Trust, verify_owner};
+use crate::loaded::{ImageTrust, verify_owner};
 use crate::stats::replace_file;
 
 /// The lag that the clock of a node may have behind that of the comparing node. Unit: seconds. Nodes of a cluster keep time
@@ -42,7 +42,7 @@ const FIRST: &str = "quell-checked 1";
 /// More than any stamp has.
 const LENGTH_MAX: usize = 4096;
 
-/// The time at which an image was compared with its sources.
+/// The time at which an image was compared with its originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Unit: seconds since 1970.
@@ -97,11 +97,11 @@ pub fn withdraw(image: &Path) -> Result<(), OsError> {
 }
 
 /// Tells whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
-pub(crate) fn vouches(image: &Path, identity: Identity, trust: Trust, now: u64) -> bool {
+pub(crate) fn vouches(image: &Path, identity: Identity, trust: ImageTrust, now: u64) -> bool {
     let read = || {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         let way = WalkedPath::walk(&path_of(image)).ok()?;
-        if trust == Trust::OwnerOrRoot && !is_private(&way) {
+        if trust == ImageTrust::OwnerOrRoot && !is_private(&way) {
             return None;
         }
         let file =
@@ -213,13 +213,13 @@ pub(crate) mod tests {
         assert_eq!(left, directory.path().join("app.qimg.checked"));
         let mode = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o777;
         assert_eq!(mode(&left), 0o600 | mode(&path) & 0o044);
-        assert!(vouches(&path, image, Trust::OwnerOrRoot, 105));
-        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 110));
+        assert!(vouches(&path, image, ImageTrust::OwnerOrRoot, 105));
+        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 110));
         rustix::fs::chmod(&left, Mode::from_raw_mode(0o666)).unwrap();
-        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "any user could have written it");
+        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 105), "any user could have written it");
         std::fs::rename(&left, directory.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", &left).unwrap();
-        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "a link");
+        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 105), "a link");
         withdraw(&path).unwrap();
         withdraw(&path).unwrap();
         assert!(!left.exists());

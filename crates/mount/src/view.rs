@@ -5,9 +5,9 @@ use std::path::Path;
 
 use quell_image::Image;
 
-use crate::budget::Budget;
+use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::loaded::{Opening, Trust, frames_of, opened};
+use crate::loaded::{ImageTrust, Opening, frames_of, opened};
 use crate::memory::Memory;
 use crate::sys::bus::end_with_words;
 use crate::sys::mapping::Mapping;
@@ -22,7 +22,7 @@ const UNASKED: u64 = 64 << 20;
 /// The bytes of an image. Where a plain image's file is cut short meanwhile, the process ends with an error: quell replaces
 /// images and never writes to one, but a file's owner may.
 #[derive(Debug)]
-pub struct View(Bytes);
+pub struct ImageView(Bytes);
 
 #[derive(Debug)]
 enum Bytes {
@@ -30,7 +30,7 @@ enum Bytes {
     Decompressed(Memory),
 }
 
-impl AsRef<[u8]> for View {
+impl AsRef<[u8]> for ImageView {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
             Bytes::Mapped(mapping) => mapping.as_ref(),
@@ -44,14 +44,14 @@ impl AsRef<[u8]> for View {
 /// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
 /// for a compressed image that takes more than half of the memory that is left, [`ImageError::Inflated`] for a small file of
 /// others that takes very much.
-pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
-    view_trusted(path, Trust::AnyOwner)
+pub fn view(path: &Path) -> Result<Image<ImageView>, ImageError> {
+    view_trusted(path, ImageTrust::AnyOwner)
 }
 
 /// The same for an image that something is to be made of.
 ///
 /// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
-pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
+pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<ImageView>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let Opening { file, stat, is_of_others } = opened(path, trust)?;
     let file_bytes = stat.st_size.cast_unsigned();
@@ -61,7 +61,7 @@ pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError
             if is_of_others && bytes > UNASKED.max(file_bytes.saturating_mul(MOST_TIMES)) {
                 return Err(ImageError::Inflated { file_bytes, bytes });
             }
-            let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;
+            let memory = Memory::to_be_decompressed(file, frames, MemoryBudget::HalfOfAvailable)?;
             memory.copy_all()?;
             Bytes::Decompressed(memory)
         }
@@ -71,5 +71,5 @@ pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError
             Bytes::Mapped(Mapping::of(file.as_fd(), length).map_err(unreadable)?)
         }
     };
-    Ok(Image::open(View(bytes))?)
+    Ok(Image::open(ImageView(bytes))?)
 }

@@ -17,11 +17,11 @@ pub(crate) struct Witness {
     file: OwnedFd,
     size: i64,
     /// Time of modification; `None` once the file is lost.
-    known: Mutex<Known>,
+    known: Mutex<KnownTime>,
 }
 
 /// Seconds and nanoseconds of the time of modification.
-pub(crate) type Known = Option<(i64, u64)>;
+pub(crate) type KnownTime = Option<(i64, u64)>;
 
 impl Witness {
     /// For `file`, of which `stat` was taken when it was opened.
@@ -30,7 +30,7 @@ impl Witness {
     }
 
     /// Lets no other thread look meanwhile.
-    pub(crate) fn pause(&self) -> MutexGuard<'_, Known> {
+    pub(crate) fn pause(&self) -> MutexGuard<'_, KnownTime> {
         lock(&self.known)
     }
 

@@ -20,11 +20,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::error::{RunError, Step, Unavailable};
+use crate::error::{RunError, SetupStep, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::MeetingPlace;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only};
-use crate::sys::wrapper::{self, Arrived, Before, Signals, hold_back};
+use crate::sys::wrapper::{self, Arrived, HeldSignals, Signals, hold_back};
 
 /// The part of a parent that is not the command's.
 pub(crate) trait Vigil {
@@ -61,9 +61,9 @@ impl Vigil for Reports<'_> {
 /// Makes a child, which goes on from here and becomes the command. In the parent this never returns: it ends as the child
 /// does, after `vigil` has done its part.
 ///
-/// **Errors** [`Step::StartServer`] where there is no room for another process.
+/// **Errors** [`SetupStep::StartServer`] where there is no room for another process.
 pub(crate) fn stay_behind(vigil: &mut dyn Vigil) -> Result<(), RunError> {
-    let failed = |errno| RunError::from(Unavailable::new(Step::StartServer, errno));
+    let failed = |errno| RunError::from(Unavailable::new(SetupStep::StartServer, errno));
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
     let signals = Signals::new().map_err(failed)?;
     let (parent, before) = (rustix::process::getpid(), hold_back());
@@ -78,7 +78,7 @@ pub(crate) fn stay_behind(vigil: &mut dyn Vigil) -> Result<(), RunError> {
     Ok(())
 }
 
-fn become_command(parent: Pid, before: &Before) {
+fn become_command(parent: Pid, before: &HeldSignals) {
     let _lives_on_alone = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if rustix::process::getppid() != Some(parent) {
         exit_now(OWN_FAILURE);

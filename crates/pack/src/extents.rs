@@ -15,7 +15,7 @@ use quell_trace::{Call, Class, Event, Outcome, PathId, ProcessId, Recording, Thr
 
 /// The used part of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct UsedExtent {
     /// All of it may have been.
     pub(crate) whole: bool,
     /// Else these blocks.
@@ -24,7 +24,7 @@ pub(crate) struct Extent {
     pub(crate) version: Option<(u64, u64)>,
 }
 
-impl Extent {
+impl UsedExtent {
     /// Adds the used part of another recording.
     pub(crate) fn add(&mut self, other: &Self) {
         // Blocks of two versions of a file mean nothing together.
@@ -40,7 +40,7 @@ pub(crate) struct ExtentTracker<'a> {
     recording: &'a Recording,
     /// `None` when the recorder did not look at the touched pages, or lost events.
     touched: Option<Vec<Touched>>,
-    files: HashMap<PathId, Extent>,
+    files: HashMap<PathId, UsedExtent>,
     /// Files that processes mapped or executed.
     mapped: HashSet<(ProcessId, PathId)>,
     /// Threads that have come to be, each with the number of its descriptor table.
@@ -99,7 +99,7 @@ impl<'a> ExtentTracker<'a> {
     }
 
     /// The used part of each file. Shape: no file twice.
-    pub(crate) fn finish(mut self) -> impl Iterator<Item = (PathId, Extent)> {
+    pub(crate) fn finish(mut self) -> impl Iterator<Item = (PathId, UsedExtent)> {
         let touched = self.touched.take();
         let all = touched.is_none();
         let rows = touched.unwrap_or_default();

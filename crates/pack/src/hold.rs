@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use quell_image::erofs::BLOCK_BYTES;
 use quell_image::{Attributes, BlockSet, ContentSource, ImageTree, TreeError, TreeNodeId};
 
-use crate::extents::Extent;
+use crate::extents::UsedExtent;
 use crate::options::Hold;
 
 /// Largest file that is always held whole: one or two READs get all of it, which costs less than pushing a part.
@@ -24,7 +24,7 @@ pub(crate) struct FileToHold {
 
 /// The blocks to hold of a file, unless it is to be held whole. Every reader of a file reads its first block, and so does
 /// the kernel that executes it.
-pub(crate) fn part_to_hold(hold: Hold, attributes: &Attributes, extent: &Extent) -> Option<BlockSet> {
+pub(crate) fn part_to_hold(hold: Hold, attributes: &Attributes, extent: &UsedExtent) -> Option<BlockSet> {
     let time = attributes.mtime;
     let seconds = u64::try_from(time.seconds).ok()?;
     let modified = seconds.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())?;

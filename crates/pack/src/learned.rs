@@ -11,7 +11,7 @@ use std::path::Path;
 use quell_image::learned::{Learned, Lesson};
 use quell_image::path::{components, is_within};
 
-use crate::extents::Extent;
+use crate::extents::UsedExtent;
 use crate::path_tree::PathTree;
 use crate::requests::is_path;
 use crate::roots::RootOrigin;
@@ -60,10 +60,10 @@ fn take_one(recorded: &mut PathTree, path: &[u8], lesson: &Lesson, clock: u64) -
 }
 
 /// The blocks that a run read, taken for blocks of the file that is there now.
-fn extent(lesson: &Lesson, file: &std::fs::Metadata) -> Extent {
+fn extent(lesson: &Lesson, file: &std::fs::Metadata) -> UsedExtent {
     let modified = u64::try_from(file.mtime()).ok().zip(u64::try_from(file.mtime_nsec()).ok());
     let modified = modified.and_then(|(seconds, rest)| seconds.checked_mul(1_000_000_000)?.checked_add(rest));
-    Extent {
+    UsedExtent {
         whole: lesson.blocks.is_empty(),
         blocks: lesson.blocks.clone(),
         version: modified.map(|modified| (file.size(), modified)),

@@ -14,7 +14,7 @@ use quell_image::path::split;
 use quell_trace::flags::{O_DIRECTORY, O_PATH, O_TMPFILE};
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
-use crate::extents::{Extent, ExtentTracker};
+use crate::extents::{ExtentTracker, UsedExtent};
 use crate::path_tree::PathTree;
 
 /// Collects the events of all recordings, in their order, in one tree of paths.
@@ -55,7 +55,7 @@ struct Observer<'a> {
     /// Counts events over all recordings: the order of first access.
     clock: &'a mut u64,
     judge: LiveJudge<'a>,
-    /// What the last event makes live.
+    /// The names and directories that the last event makes live.
     live: Vec<Live>,
     /// The program may read by asynchronous calls, which the recorder does not see.
     reads_unseen: bool,
@@ -239,9 +239,9 @@ impl<'a> Observer<'a> {
     /// Says of each file how much of it was used: all of it where that is not known.
     fn extents(self) {
         let Self { recording, recorded, in_part, extents, .. } = self;
-        let known: HashMap<&[u8], Extent> =
+        let known: HashMap<&[u8], UsedExtent> =
             extents.finish().map(|(path, extent)| (recording.paths.bytes(path), extent)).collect();
-        let whole = Extent { whole: true, ..Extent::default() };
+        let whole = UsedExtent { whole: true, ..UsedExtent::default() };
         for path in in_part {
             recorded.seen(&path).extent.add(known.get(&path[..]).unwrap_or(&whole));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quell_image::path::{components, join, split};
 use quell_trace::ServedBy;
 
-use crate::extents::Extent;
+use crate::extents::UsedExtent;
 
 /// The use of one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct PathUse {
     /// The event that first read, mapped or executed its content, by number.
     pub(crate) read: Option<u64>,
     /// The used part of its content.
-    pub(crate) extent: Extent,
+    pub(crate) extent: UsedExtent,
     /// Metadata operations that a server had to answer for it.
     pub(crate) operations: u64,
 }

@@ -168,7 +168,7 @@ fn locks_that_others_hold_make_a_directory_live() {
         let there = Outcome::Failure(Errno::EEXIST);
         session.call(Call::Openat, Some("env/run/here"), Fd::WORKING_DIRECTORY, 0o301, there);
     });
-    assert_eq!(made, live("env/run", "`here` was to be made by one only"));
+    assert_eq!(made, live("env/run", "`here` is a name that one process alone creates (`O_EXCL`)"));
 }
 
 /// Two live directories would be two mounts, and `rename` between them would fail.

@@ -10,7 +10,7 @@ use std::path::Path;
 use quell_image::write::Audience;
 use quell_image::{FileContent, Image, Lookup};
 use quell_pack::{PackOptions, pack};
-use quell_record::{EngineChoice, Recording, Scope, TracePurpose};
+use quell_record::{EngineChoice, RecordRequest, RecordedScope, TracePurpose};
 use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
 
@@ -29,9 +29,9 @@ fn privileged_an_image_answers_as_the_originals_did() {
     let command = ["/usr/bin/python3", "-B", "-c", "import json, email.message, xml.dom.minidom"];
     let command: Vec<OsString> = command.map(OsString::from).to_vec();
     let environment = std::env::vars_os().collect();
-    let (header, directory, scope) = (header(&command), trace.clone(), Scope::Run);
+    let (header, directory, scope) = (header(&command), trace.clone(), RecordedScope::Run);
     let (engine, roots) = (EngineChoice::Ptrace, Vec::new());
-    let recording = Recording {
+    let recording = RecordRequest {
         header,
         command,
         environment,

@@ -5,7 +5,7 @@
 
 use crate::chance::percentiles;
 use crate::create::TimeTerm;
-use crate::model::{Bounds, Own, Station};
+use crate::model::{Bounds, OwnCause, Station};
 use crate::operation::ServerOperation;
 use crate::profile::Figure;
 
@@ -85,7 +85,7 @@ pub enum Bottleneck {
     /// A station that nodes share; of the metadata servers, the operation that takes most of their time.
     Station(Station, Option<ServerOperation>),
     /// Something of each node's own.
-    Own(Own),
+    Own(OwnCause),
     /// A term of the time of creates.
     Term(TimeTerm),
 }
@@ -119,7 +119,7 @@ pub struct FigureSensitivity {
 
 /// The step of a derivative.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum DerivativeStep {
     /// To `p50` times this.
     Up(f64),
     /// From `p50` over this to `p50` times this.
@@ -130,13 +130,13 @@ impl FigureSensitivity {
     /// Asks for the time with the figure at other values. `None` where there is no such time.
     pub(crate) fn of(
         figure: &str,
-        step: Step,
+        step: DerivativeStep,
         mut seconds: impl FnMut(&dyn Fn(&Figure) -> f64) -> Option<f64>,
     ) -> Option<Self> {
         let (at_p10, at_p90) = (seconds(&|figure| figure.p10)?, seconds(&|figure| figure.p90)?);
         let (by, less, steps) = match step {
-            Step::Up(by) => (by, seconds(&|figure| figure.p50)?, 1.0),
-            Step::Both(by) => (by, seconds(&|figure| figure.p50 / by)?, 2.0),
+            DerivativeStep::Up(by) => (by, seconds(&|figure| figure.p50)?, 1.0),
+            DerivativeStep::Both(by) => (by, seconds(&|figure| figure.p50 / by)?, 2.0),
         };
         let more = seconds(&|figure| figure.p50 * by)?;
         let elasticity = (more / less).ln() / (steps * by.ln());

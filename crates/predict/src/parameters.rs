@@ -2,7 +2,7 @@
 //!
 //! A figure that the profile lacks is taken from the wide prior, and named in [`StartParameters::assumed`]: never silently.
 
-use crate::profile::{Figure, Profile, wide};
+use crate::profile::{ClientSection, Figure, Profile, wide};
 use crate::{PerOperation, ServerOperation};
 
 /// The numbers of one run of the model.
@@ -102,30 +102,9 @@ impl StartParameters {
         let wide = wide();
         let mut chooser = ParameterChooser { choice, assumed: Vec::new() };
         let rates = chooser.rates(profile, &wide);
+        let client = chooser.client_rules(&profile.client, &wide.client);
         let mut take = |key, own: &Option<Figure>, prior: &Option<Figure>| chooser.take(key, own, prior);
         let (own, prior) = (&profile.client, &wide.client);
-        let client = ClientRules {
-            positive: take("positive_seconds", &own.positive_seconds, &prior.positive_seconds),
-            negative: take("negative_seconds", &own.negative_seconds, &prior.negative_seconds),
-            directory: take("directory_seconds", &own.directory_seconds, &prior.directory_seconds),
-            attributes: take("attribute_seconds", &own.attribute_seconds, &prior.attribute_seconds),
-            listing: own.listing_seconds.as_ref().map_or(0.0, |figure| choice("listing_seconds", figure)),
-            entries: own
-                .cached_entries
-                .as_ref()
-                .map_or(f64::INFINITY, |figure| choice("cached_entries", figure)),
-            open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
-            open_directory_asks: own.open_directory_asks.unwrap_or(false),
-            atomic_open: own.atomic_open.unwrap_or(false),
-            open_rides: own
-                .open_rides_seconds
-                .as_ref()
-                .map_or(0.0, |figure| choice("open_rides_seconds", figure)),
-            close_asks: own.close_asks.unwrap_or(false),
-            readdir_fills: own.readdir_fills.unwrap_or(false),
-            layout_asks: own.layout_asks.unwrap_or(false),
-            read_spoils_attributes: own.read_spoils_attributes.unwrap_or(false),
-        };
         let in_flight = take("requests_in_flight", &own.requests_in_flight, &prior.requests_in_flight);
         let (own, prior) = (&profile.data, &wide.data);
         let data_servers = take("data.servers", &own.servers, &prior.servers);
@@ -141,37 +120,30 @@ impl StartParameters {
             (None, true) => 1.0,
             (own, _) => take("threads", own, &wide.metadata.threads),
         };
-        let cpu = profile.client.cpu_us.as_ref().map_or(0.0, |figure| choice("cpu_us", figure)) / 1e6;
-        let megabyte = &profile.client.cpu_us_per_mb;
-        let cpu_of_a_byte = megabyte.as_ref().map_or(0.0, |figure| choice("cpu_us_per_mb", figure)) / 1e12;
-        let own_answer =
-            profile.client.own_answer_us.as_ref().map_or(0.0, |figure| choice("own_answer_us", figure)) / 1e6;
-        let read = profile.data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6);
-        let computing = choice("computing", &RECORDED);
-        let stripes = profile.data.stripes.as_ref().map_or(f64::INFINITY, |figure| choice("stripes", figure));
-        let between = profile.network.bytes_per_second.as_ref();
-        let network_rate = between.map_or(client_rate, |figure| choice("network.bytes_per_second", figure));
-        let error = choice("model", &MODEL);
-        let assumed = chooser.assumed;
+        let (client_section, data) = (&profile.client, &profile.data);
         Self {
-            computing,
+            computing: choice("computing", &RECORDED),
             round_trip,
             servers,
             threads,
             rates,
             client,
             in_flight,
-            cpu,
-            cpu_of_a_byte,
-            own_answer,
+            cpu: chooser.known("cpu_us", &client_section.cpu_us, 0.0) / 1e6,
+            cpu_of_a_byte: chooser.known("cpu_us_per_mb", &client_section.cpu_us_per_mb, 0.0) / 1e12,
+            own_answer: chooser.known("own_answer_us", &client_section.own_answer_us, 0.0) / 1e6,
             data_servers,
             data_rate,
             client_rate,
-            read,
-            stripes,
-            network_rate,
-            error,
-            assumed,
+            read: data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6),
+            stripes: chooser.known("stripes", &data.stripes, f64::INFINITY),
+            network_rate: chooser.known(
+                "network.bytes_per_second",
+                &profile.network.bytes_per_second,
+                client_rate,
+            ),
+            error: choice("model", &MODEL),
+            assumed: chooser.assumed,
         }
     }
 
@@ -211,6 +183,30 @@ impl ParameterChooser<'_> {
         let figure =
             prior.as_ref().expect("a test sees that the wide prior names every key that is taken from it");
         (self.choice)(key, figure)
+    }
+
+    /// The profile's own figure, or `otherwise`: the wide prior does not have it.
+    fn known(&self, key: &'static str, own: &Option<Figure>, otherwise: f64) -> f64 {
+        own.as_ref().map_or(otherwise, |figure| (self.choice)(key, figure))
+    }
+
+    fn client_rules(&mut self, own: &ClientSection, prior: &ClientSection) -> ClientRules {
+        ClientRules {
+            positive: self.take("positive_seconds", &own.positive_seconds, &prior.positive_seconds),
+            negative: self.take("negative_seconds", &own.negative_seconds, &prior.negative_seconds),
+            directory: self.take("directory_seconds", &own.directory_seconds, &prior.directory_seconds),
+            attributes: self.take("attribute_seconds", &own.attribute_seconds, &prior.attribute_seconds),
+            listing: self.known("listing_seconds", &own.listing_seconds, 0.0),
+            entries: self.known("cached_entries", &own.cached_entries, f64::INFINITY),
+            open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
+            open_directory_asks: own.open_directory_asks.unwrap_or(false),
+            atomic_open: own.atomic_open.unwrap_or(false),
+            open_rides: self.known("open_rides_seconds", &own.open_rides_seconds, 0.0),
+            close_asks: own.close_asks.unwrap_or(false),
+            readdir_fills: own.readdir_fills.unwrap_or(false),
+            layout_asks: own.layout_asks.unwrap_or(false),
+            read_spoils_attributes: own.read_spoils_attributes.unwrap_or(false),
+        }
     }
 
     /// Rates of one server. An operation that the profile does not name is as fast as one that it names and that asks

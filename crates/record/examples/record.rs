@@ -2,7 +2,7 @@
 //! where the start is over after so many quiet seconds. For benches and tests of this crate alone; users have
 //! `quell record`.
 
-use quell_record::{ENGINE, EngineChoice, Recording, Scope, StartLimits, TracePurpose};
+use quell_record::{ENGINE, EngineChoice, RecordRequest, RecordedScope, StartLimits, TracePurpose};
 use quell_trace::Header;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -11,17 +11,17 @@ use std::time::Duration;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let mut directory = arguments.next().unwrap_or_default();
-    let mut scope = Scope::Run;
+    let mut scope = RecordedScope::Run;
     if let Some(quiet) = directory.to_str().and_then(|word| word.strip_prefix("--start=")) {
         let quiet = Duration::from_secs_f64(quiet.parse().unwrap_or_default());
-        scope = Scope::Start(StartLimits { quiet, ..StartLimits::default() });
+        scope = RecordedScope::Start(StartLimits { quiet, ..StartLimits::default() });
         directory = arguments.next().unwrap_or_default();
     }
     let command: Vec<OsString> = arguments.collect();
     let header = header(&command);
     let environment = std::env::vars_os().collect();
     let (engine, roots, directory) = (EngineChoice::Ptrace, Vec::new(), directory.into());
-    let request = Recording {
+    let request = RecordRequest {
         command,
         environment,
         directory,

@@ -14,8 +14,8 @@ pub trait Engine {
     fn name(&self) -> &'static str;
 
     /// The place from which it sees files.
-    fn view(&self) -> View {
-        View::OfProcess
+    fn view(&self) -> EngineView {
+        EngineView::OfProcess
     }
 
     /// Sentences on what the engine cannot see, for readers of the trace.
@@ -33,7 +33,7 @@ pub trait Engine {
 
 /// The place from which an engine sees the files of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
+pub enum EngineView {
     /// Beside the process: its mounts are the originals, and its memory shows the pages that it touched.
     OfProcess,
     /// Between the process and its files: the recorder's mounts are the originals, and no page is touched that was not
@@ -54,7 +54,7 @@ pub trait Observer: Send {
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
     /// A thread was created; the first one is the command's.
-    Born(Birth),
+    Born(ThreadBirth),
     /// A call ended, or its thread ended in it.
     Called(ObservedCall<'a>),
     /// `execve` replaced a program; the call itself was observed just before.
@@ -80,7 +80,7 @@ pub enum Observation<'a> {
         /// A thread of the process; not always the first, which may have ended.
         thread: Pid,
         /// The reason.
-        reason: Leave,
+        reason: MemoryEnd,
     },
     /// A thread ended. The end of a process's first thread is the end of the process.
     Ended {
@@ -92,7 +92,7 @@ pub enum Observation<'a> {
         exit: Exit,
     },
     /// A call of the set could not be observed.
-    Lost(Loss),
+    Lost(LostCall),
     /// The command and its descendants run on unobserved. Nothing is observed after this.
     LeftAlone {
         /// The time.
@@ -111,7 +111,7 @@ pub enum Observation<'a> {
 
 /// The reason for which a process loses its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum MemoryEnd {
     /// It executes a program; the execution may still fail.
     Execution,
     /// It ends, or its last thread does.
@@ -122,7 +122,7 @@ pub enum Leave {
 
 /// A new thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Birth {
+pub struct ThreadBirth {
     /// The thread's kernel number.
     pub thread: Pid,
     /// The thread that created it; `None` for the command's first thread.
@@ -162,7 +162,7 @@ pub struct ObservedCall<'a> {
     /// The end of the call.
     pub end: Nanos,
     /// The numeric arguments.
-    pub arguments: Arguments,
+    pub arguments: CallArguments,
     /// The path as passed; `None` when the call has none or its address cannot be read.
     pub path: Option<&'a [u8]>,
     /// The second path.
@@ -184,7 +184,7 @@ pub struct Launched {
 
 /// The numeric arguments of a call. Fields are those of [`quell_trace::Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arguments {
+pub struct CallArguments {
     /// The descriptor.
     pub fd: quell_trace::Fd,
     /// The second descriptor.
@@ -199,7 +199,7 @@ pub struct Arguments {
 
 /// The reason for which a call is not in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
+pub enum LostCall {
     /// The call used the interface of another architecture, as 32-bit programs do.
     ForeignArchitecture,
     /// The recording could no longer be written.
@@ -208,7 +208,7 @@ pub enum Loss {
     UnknownThread,
 }
 
-impl Loss {
+impl LostCall {
     /// One sentence for readers of the trace.
     pub fn describe(self, count: u64) -> String {
         match self {

@@ -34,7 +34,7 @@ pub enum RecordError {
     #[error("cannot trace the command: {barrier}")]
     Barred {
         /// The barrier that forbids it.
-        barrier: Barrier,
+        barrier: TraceBarrier,
         /// The system's reason.
         #[source]
         source: io::Error,
@@ -70,7 +70,7 @@ pub enum RecordError {
 
 /// The setting or module that forbids tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Barrier {
+pub enum TraceBarrier {
     /// The Yama module forbids it to all users.
     #[error("`kernel.yama.ptrace_scope` is 3, which forbids ptrace until the next boot")]
     YamaForbids,

@@ -12,7 +12,7 @@ use object::read::ReadCache;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, ReadRef};
 use quell_base::escape;
-use quell_trace::resolve::{Answer, Links};
+use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::Finish;
 use quell_trace::{ElfFile, PathId, Stripe};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -34,27 +34,27 @@ pub enum TracePurpose {
 
 /// Answers from this node's file systems.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct LinkAsker {
     /// Mount points of Lustre.
     pub(crate) striped: Vec<String>,
     pub(crate) purpose: TracePurpose,
 }
 
-impl Links for Asker {
-    fn link(&mut self, path: &[u8]) -> Answer {
+impl Links for LinkAsker {
+    fn link(&mut self, path: &[u8]) -> LinkAnswer {
         // In this process these links would lead to the recorder.
         if path == b"/proc/self" || path == b"/proc/thread-self" {
-            return Answer::NoLink;
+            return LinkAnswer::NoLink;
         }
         match rustix::fs::readlink(OsStr::from_bytes(path), Vec::new()) {
-            Ok(target) => Answer::Link(target.into_bytes()),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Answer::Absent,
-            Err(_) => Answer::NoLink,
+            Ok(target) => LinkAnswer::Link(target.into_bytes()),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => LinkAnswer::Absent,
+            Err(_) => LinkAnswer::NoLink,
         }
     }
 }
 
-impl Finish for Asker {
+impl Finish for LinkAsker {
     fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile> {
         if self.purpose == TracePurpose::Image {
             return None;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_program_says_what_it_loads() {
         let program = std::env::current_exe().unwrap();
-        let facts = Asker { striped: Vec::new(), purpose: TracePurpose::Any }
+        let facts = LinkAsker { striped: Vec::new(), purpose: TracePurpose::Any }
             .elf(PathId(7), program.as_os_str().as_bytes())
             .unwrap();
         assert_eq!(facts.path, PathId(7));
@@ -210,13 +210,13 @@ mod tests {
     #[test]
     fn a_library_is_not_read_for_an_image() {
         let program = std::env::current_exe().unwrap();
-        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Image };
+        let mut asker = LinkAsker { striped: Vec::new(), purpose: TracePurpose::Image };
         assert_eq!(asker.elf(PathId(7), program.as_os_str().as_bytes()), None);
     }
 
     #[test]
     fn what_is_no_program_says_nothing() {
-        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Any };
+        let mut asker = LinkAsker { striped: Vec::new(), purpose: TracePurpose::Any };
         assert_eq!(asker.elf(PathId(0), b"/etc/passwd"), None);
         assert_eq!(asker.elf(PathId(0), b"/dev/null"), None);
         assert_eq!(asker.stripe(PathId(0), b"/etc/passwd"), None);
@@ -227,11 +227,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("target", &link).unwrap();
-        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Any };
-        assert_eq!(asker.link(link.as_os_str().as_bytes()), Answer::Link(b"target".to_vec()));
-        assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), Answer::NoLink);
-        assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), Answer::Absent);
-        assert_eq!(asker.link(b"/proc/self"), Answer::NoLink);
+        let mut asker = LinkAsker { striped: Vec::new(), purpose: TracePurpose::Any };
+        assert_eq!(asker.link(link.as_os_str().as_bytes()), LinkAnswer::Link(b"target".to_vec()));
+        assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), LinkAnswer::NoLink);
+        assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), LinkAnswer::Absent);
+        assert_eq!(asker.link(b"/proc/self"), LinkAnswer::NoLink);
     }
 
     #[test]

@@ -26,29 +26,29 @@ mod through;
 
 pub use command::find;
 pub use engine::{Engine, Observation, Observer};
-pub use error::{Barrier, RecordError};
+pub use error::{RecordError, TraceBarrier};
 pub use finish::TracePurpose;
-pub use ptrace::Scope;
-pub use started::{Leftovers, StartLimits};
+pub use ptrace::RecordedScope;
+pub use started::{LeftoverPolicy, StartLimits};
 pub use through::roots::default_roots;
 
-use finish::Asker;
+use finish::LinkAsker;
 use libc::SIGXFSZ;
 use ptrace::Ptrace;
 use quell_trace::writer::Ending;
 use quell_trace::{Ended, Exit, Header, Nanos, Pid, TraceError, Writer};
-use recorder::{Recorder, Remains};
+use recorder::{Recorder, RecorderRemains};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use sys::signals::Disposition;
-use sys::spawn::Program;
-use through::Through;
+use sys::spawn::SpawnProgram;
+use through::MountEngine;
 
 /// The command to record and the place of its trace.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct RecordRequest {
     /// The command and its arguments. Shape: at least one.
     pub command: Vec<OsString>,
     /// The environment of the command. Its `PATH` is used to find the command.
@@ -62,7 +62,7 @@ pub struct Recording {
     /// The directories in which the mount engine records; empty for its own choice: [`default_roots`].
     pub roots: Vec<PathBuf>,
     /// The part of the run to record.
-    pub scope: Scope,
+    pub scope: RecordedScope,
     /// The use of the trace.
     pub purpose: TracePurpose,
 }
@@ -119,10 +119,10 @@ pub struct Recorded {
     /// The error that left the trace incomplete, if any. The command ran to its end nevertheless.
     pub problem: Option<TraceError>,
     /// The barrier for which the mount engine took ptrace's place.
-    pub barrier: Option<Barrier>,
+    pub barrier: Option<TraceBarrier>,
 }
 
-/// Runs a command until it and all its descendants have ended, and writes a trace of their calls. With [`Scope::Start`]
+/// Runs a command until it and all its descendants have ended, and writes a trace of their calls. With [`RecordedScope::Start`]
 /// the trace is complete when the start is over, and then the command's end is awaited alone.
 ///
 /// The command uses the standard streams, working directory, signals and terminal of this process. Signals that would
@@ -130,7 +130,7 @@ pub struct Recorded {
 ///
 /// # Errors
 /// [`RecordError`]; the command has not run, and no trace is left behind.
-pub fn record(request: &Recording, listener: &mut dyn Listener) -> Result<Recorded, RecordError> {
+pub fn record(request: &RecordRequest, listener: &mut dyn Listener) -> Result<Recorded, RecordError> {
     let program = program(request)?;
     let traced = match request.engine {
         EngineChoice::Mount => return record_through(request, program, listener),
@@ -141,7 +141,7 @@ pub fn record(request: &Recording, listener: &mut dyn Listener) -> Result<Record
     match traced {
         // Inside of another recording the outer one is what the user wants.
         Err(RecordError::Barred { barrier, source })
-            if request.engine == EngineChoice::Auto && !matches!(barrier, Barrier::Recorded { .. }) =>
+            if request.engine == EngineChoice::Auto && !matches!(barrier, TraceBarrier::Recorded { .. }) =>
         {
             match record_through(request, program, listener) {
                 // Both are barred: the first is what recording needs.
@@ -155,20 +155,20 @@ pub fn record(request: &Recording, listener: &mut dyn Listener) -> Result<Record
 
 /// Records through a mount: the whole run, since nothing can be taken away from under a running command.
 fn record_through(
-    request: &Recording,
-    program: Program,
+    request: &RecordRequest,
+    program: SpawnProgram,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
     let roots =
         if request.roots.is_empty() { default_roots() } else { through::roots::given(&request.roots)? };
-    let program = Program { filter: None, ..program };
-    record_by(Through::attach(&program, roots)?, request, listener)
+    let program = SpawnProgram { filter: None, ..program };
+    record_by(MountEngine::attach(&program, roots)?, request, listener)
 }
 
 /// Records with an engine whose command waits.
 fn record_by(
     engine: impl Engine,
-    request: &Recording,
+    request: &RecordRequest,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
     // The command's process exists already, so this affects the recorder alone: exceeding a file-size limit becomes an
@@ -210,12 +210,13 @@ impl Watched<'_> {
         header.recorder.events = remains.writer.events();
         header.recorder.lost = remains.lost;
         header.recorder.notes.clone_from(&remains.notes);
-        let Remains { writer, lost, notes, problem, striped } = remains;
+        let RecorderRemains { writer, lost, notes, problem, striped } = remains;
         let ending = Ending { ended: Some(ended), exit, took: Some(took), lost, notes };
-        self.finished = Some(match writer.finish(ending, &mut Asker { striped, purpose: self.purpose }) {
-            Ok(header) => (header, problem),
-            Err(error) => (header, Some(problem.unwrap_or(error))),
-        });
+        self.finished =
+            Some(match writer.finish(ending, &mut LinkAsker { striped, purpose: self.purpose }) {
+                Ok(header) => (header, problem),
+                Err(error) => (header, Some(problem.unwrap_or(error))),
+            });
         self.listener.finished(self.finished.as_ref().and_then(|(_, problem)| problem.as_ref()));
     }
 }
@@ -255,7 +256,7 @@ fn remove(directory: &Path) {
     _ = std::fs::remove_dir_all(directory);
 }
 
-fn program(request: &Recording) -> Result<Program, RecordError> {
+fn program(request: &RecordRequest) -> Result<SpawnProgram, RecordError> {
     let name = request.command.first().cloned().unwrap_or_default();
     let path =
         request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
@@ -266,11 +267,11 @@ fn program(request: &Recording) -> Result<Program, RecordError> {
         text.push(value);
         c_string(&text)
     };
-    Ok(Program {
+    Ok(SpawnProgram {
         file: c_string(file.as_os_str())?,
         arguments: request.command.iter().map(|argument| c_string(argument)).collect::<Result<_, _>>()?,
         environment: request.environment.iter().map(variable).collect::<Result<_, _>>()?,
-        filter: (request.scope == Scope::Run).then(filter::native),
+        filter: (request.scope == RecordedScope::Run).then(filter::native),
     })
 }
 

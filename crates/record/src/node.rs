@@ -1,7 +1,7 @@
 //! Adds this node's mounts, links and libraries to a trace that was made elsewhere or by other means.
 
 use crate::facts;
-use crate::finish::{Asker, TracePurpose};
+use crate::finish::{LinkAsker, TracePurpose};
 use quell_trace::Mount;
 use quell_trace::writer::Finish;
 
@@ -17,7 +17,7 @@ pub fn mounts(mountinfo: &[u8]) -> Vec<Mount> {
 pub fn asker(mounts: &[Mount]) -> impl Finish + use<> {
     let striped = mounts.iter().filter(|mount| mount.kind == "lustre");
     let striped = striped.map(|mount| mount.mount_point.clone()).collect();
-    Asker { striped, purpose: TracePurpose::Any }
+    LinkAsker { striped, purpose: TracePurpose::Any }
 }
 
 #[cfg(test)]

@@ -23,12 +23,12 @@ struct Mapping<'a> {
 
 /// Inspects processes. This runs for every process, so its buffers are reused.
 #[derive(Debug)]
-pub(crate) struct Looker {
+pub(crate) struct PageLooker {
     table: Vec<u8>,
     way: Way,
 }
 
-impl Looker {
+impl PageLooker {
     pub(crate) fn new() -> Self {
         Self { table: vec![0; FIRST_TABLE], way: Way::Scan }
     }
@@ -230,7 +230,7 @@ mod tests {
         let program = std::env::current_exe().unwrap().into_os_string().into_encoded_bytes();
         // Other tests run in parallel: each method sees at least the pages that an earlier one saw.
         let looks = [Way::Scan, Way::Words, Way::Scan].map(|way| {
-            let mut looker = Looker { table: vec![0; 1], way };
+            let mut looker = PageLooker { table: vec![0; 1], way };
             let parts = looker.touched(me).unwrap().into_iter().filter(|(path, _)| *path == program);
             let mut extents: Vec<_> = parts.flat_map(|(_, extents)| extents).collect();
             merge(&mut extents);
@@ -239,6 +239,6 @@ mod tests {
         let bytes = looks.each_ref().map(|extents| extents.iter().map(|extent| extent.size).sum::<u64>());
         assert!(bytes[0] > 0 && bytes.is_sorted(), "{looks:?}");
         assert!(looks.iter().flatten().all(|extent| (extent.offset | extent.size) % page_size() == 0));
-        assert_eq!(Looker::new().touched(Pid(i32::MAX)), None);
+        assert_eq!(PageLooker::new().touched(Pid(i32::MAX)), None);
     }
 }

@@ -1,8 +1,10 @@
 //! Makes a trace of an engine's observations: numbers processes, threads and paths, and collects the context.
 
-use crate::engine::{Birth, BirthKind, Launched, Leave, Loss, Observation, ObservedCall, Observer, View};
+use crate::engine::{
+    BirthKind, EngineView, Launched, LostCall, MemoryEnd, Observation, ObservedCall, Observer, ThreadBirth,
+};
 use crate::facts;
-use crate::pages::Looker;
+use crate::pages::PageLooker;
 use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::flags::CLONE_NEWNS;
@@ -18,9 +20,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 #[derive(Debug)]
 pub(crate) struct Recorder {
     writer: Writer,
-    view: View,
+    view: EngineView,
     /// The command's birth, until its first program runs.
-    waiting: Option<Birth>,
+    waiting: Option<ThreadBirth>,
     threads: PidMap<Known>,
     opened: HashSet<Opened>,
     /// The mounts written, by namespace.
@@ -30,10 +32,10 @@ pub(crate) struct Recorder {
     namespaces: HashMap<ProcessId, u64>,
     /// Living processes whose touched memory was not seen completely.
     unseen: HashSet<ProcessId>,
-    looker: Looker,
+    looker: PageLooker,
     served: Served,
     user: u32,
-    lost: BTreeMap<Loss, u64>,
+    lost: BTreeMap<LostCall, u64>,
     notes: BTreeSet<String>,
     problem: Option<TraceError>,
 }
@@ -87,7 +89,7 @@ enum Opened {
 
 /// The state left when the command has ended.
 #[derive(Debug)]
-pub(crate) struct Remains {
+pub(crate) struct RecorderRemains {
     pub(crate) writer: Writer,
     pub(crate) lost: u64,
     /// Shape: sorted, one sentence each.
@@ -102,7 +104,7 @@ const MOST_MOUNTS: usize = u16::MAX as usize;
 
 impl Recorder {
     /// A recorder for a command that `user` starts, whose mounts are seen as `view` says.
-    pub(crate) fn new(writer: Writer, user: u32, view: View) -> Self {
+    pub(crate) fn new(writer: Writer, user: u32, view: EngineView) -> Self {
         Self {
             writer,
             view,
@@ -113,7 +115,7 @@ impl Recorder {
             mount_count: 0,
             namespaces: HashMap::new(),
             unseen: HashSet::new(),
-            looker: Looker::new(),
+            looker: PageLooker::new(),
             served: Served::default(),
             user,
             lost: BTreeMap::new(),
@@ -123,7 +125,7 @@ impl Recorder {
     }
 
     /// Ends the observation.
-    pub(crate) fn finish(mut self) -> Remains {
+    pub(crate) fn finish(mut self) -> RecorderRemains {
         self.add_automounts();
         self.add_served();
         let lost = self.lost.values().sum();
@@ -131,10 +133,10 @@ impl Recorder {
         let notes = sentences.chain(self.notes.iter().cloned()).collect();
         let striped = self.mounts.values().flatten().filter(|mount| mount.kind == "lustre");
         let striped = striped.map(|mount| mount.mount_point.clone()).collect();
-        Remains { writer: self.writer, lost, notes, problem: self.problem, striped }
+        RecorderRemains { writer: self.writer, lost, notes, problem: self.problem, striped }
     }
 
-    fn lose(&mut self, loss: Loss) {
+    fn lose(&mut self, loss: LostCall) {
         *self.lost.entry(loss).or_default() += 1;
     }
 
@@ -146,7 +148,7 @@ impl Recorder {
         write(&mut self.writer).map_err(|error| self.problem = Some(error)).ok()
     }
 
-    fn born(&mut self, birth: Birth) {
+    fn born(&mut self, birth: ThreadBirth) {
         let Some(parent) = birth.parent else {
             self.waiting = Some(birth);
             return;
@@ -162,23 +164,29 @@ impl Recorder {
         if is_first {
             let inherited = parent.and_then(|parent| self.namespaces.get(&parent.process).copied());
             self.namespaces.extend(inherited.map(|namespace| (process, namespace)));
-            if self.view == View::OfProcess && facts::mount_namespace(birth.thread) != inherited {
+            if self.view == EngineView::OfProcess && facts::mount_namespace(birth.thread) != inherited {
                 self.look_at_mounts(birth.thread, process, birth.at);
             }
         }
     }
 
-    fn new_process(&mut self, birth: Birth, parent: Option<ProcessId>) -> Option<ProcessId> {
+    fn new_process(&mut self, birth: ThreadBirth, parent: Option<ProcessId>) -> Option<ProcessId> {
         let process = Process { pid: birth.thread, parent, start: birth.at, end: None, exit: None };
         let process = self.write(|writer| writer.process(process));
-        if self.view == View::OfRecorder {
+        if self.view == EngineView::OfRecorder {
             self.served.processes.extend(process);
         }
         process
     }
 
-    fn new_thread(&mut self, birth: Birth, process: ProcessId, parent: Option<ThreadId>, is_first: bool) {
-        let Birth { thread: tid, at: start, shares_files, shares_directory, .. } = birth;
+    fn new_thread(
+        &mut self,
+        birth: ThreadBirth,
+        process: ProcessId,
+        parent: Option<ThreadId>,
+        is_first: bool,
+    ) {
+        let ThreadBirth { thread: tid, at: start, shares_files, shares_directory, .. } = birth;
         let thread = Thread { tid, process, parent, start, shares_files, shares_directory };
         if let Some(thread) = self.write(|writer| writer.thread(thread)) {
             self.threads.insert(tid, Known { process, thread, is_first });
@@ -186,7 +194,7 @@ impl Recorder {
     }
 
     /// The command's first program runs. From here on everything is recorded.
-    fn begin(&mut self, birth: Birth) {
+    fn begin(&mut self, birth: ThreadBirth) {
         let pid = birth.thread;
         let Some(process) = self.new_process(birth, None) else { return };
         self.new_thread(birth, process, None, true);
@@ -215,14 +223,16 @@ impl Recorder {
             self.begin(birth);
         }
         if self.problem.is_some() {
-            return self.lose(Loss::Unwritable);
+            return self.lose(LostCall::Unwritable);
         }
-        let Some(&known) = self.threads.get(&observed.thread) else { return self.lose(Loss::UnknownThread) };
-        if self.view == View::OfRecorder {
+        let Some(&known) = self.threads.get(&observed.thread) else {
+            return self.lose(LostCall::UnknownThread);
+        };
+        if self.view == EngineView::OfRecorder {
             self.served.read(observed);
         }
         match self.write(|writer| event(writer, observed, known)) {
-            None => self.lose(Loss::Unwritable),
+            None => self.lose(LostCall::Unwritable),
             Some(path) => self.after(observed, known, path),
         }
     }
@@ -267,7 +277,7 @@ impl Recorder {
         let Some(&Known { process, thread, .. }) = self.threads.get(&pid) else { return };
         let launched = launched.cloned().unwrap_or_else(|| facts::launched(pid));
         let Launched { program, arguments, variables } = launched;
-        if self.view == View::OfRecorder {
+        if self.view == EngineView::OfRecorder {
             self.served.programs.extend(program.clone().map(|program| (process, program)));
         }
         if facts::gains_privilege(pid, self.user) && facts::no_new_privileges(pid) {
@@ -296,13 +306,13 @@ impl Recorder {
     }
 
     /// Writes the touched parts of files while a process's memory still exists.
-    fn leaving(&mut self, pid: Pid, reason: Leave) {
+    fn leaving(&mut self, pid: Pid, reason: MemoryEnd) {
         let Some(&Known { process, .. }) = self.threads.get(&pid) else { return };
         let Some(parts) = self.looker.touched(pid) else {
             self.unseen.insert(process);
             return;
         };
-        let is_all = reason != Leave::Execution && !self.unseen.contains(&process);
+        let is_all = reason != MemoryEnd::Execution && !self.unseen.contains(&process);
         self.write(|writer| {
             for (path, extents) in &parts {
                 let path = writer.path(path)?;
@@ -315,8 +325,8 @@ impl Recorder {
     /// Writes the namespace of a process if it changed, and the mounts in it that were unknown.
     fn look_at_mounts(&mut self, pid: Pid, process: ProcessId, at: Nanos) {
         let pid = match self.view {
-            View::OfProcess => pid,
-            View::OfRecorder => Pid(std::process::id() as i32),
+            EngineView::OfProcess => pid,
+            EngineView::OfRecorder => Pid(std::process::id() as i32),
         };
         let Some(namespace) = facts::mount_namespace(pid) else { return };
         if self.namespaces.insert(process, namespace) != Some(namespace) {

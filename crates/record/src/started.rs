@@ -36,12 +36,12 @@ pub struct StartLimits {
     /// The largest number of calls to record.
     pub calls: u64,
     /// The fate of a start that its command leaves to other processes.
-    pub leftovers: Leftovers,
+    pub leftovers: LeftoverPolicy,
 }
 
 /// Processes that run on when the command has ended and the start has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leftovers {
+pub enum LeftoverPolicy {
     /// Their start is recorded to its end.
     Awaited,
     /// They are left alone at once: no caller waits for a daemon.
@@ -56,7 +56,7 @@ impl Default for StartLimits {
             quiet: Duration::from_secs(10),
             longest: Duration::from_secs(2 * 3600),
             calls: 2_000_000,
-            leftovers: Leftovers::Awaited,
+            leftovers: LeftoverPolicy::Awaited,
         }
     }
 }
@@ -80,7 +80,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The state of the command between two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct CommandMoment {
     pub(crate) now: Nanos,
     /// The begin of the oldest call on a name that has not ended.
     pub(crate) on_a_name_since: Option<Nanos>,
@@ -129,7 +129,7 @@ impl StartJudge {
 
     /// Tells whether processes are left alone when the command has ended.
     pub(crate) fn ends_with_command(&self) -> bool {
-        self.limits.leftovers == Leftovers::LeftAlone
+        self.limits.leftovers == LeftoverPolicy::LeftAlone
     }
 
     /// Takes a call that ended.
@@ -160,7 +160,7 @@ impl StartJudge {
     /// The end of the recording, when it is due. `waits_for_a_page` is asked last.
     pub(crate) fn verdict(
         &mut self,
-        moment: Moment,
+        moment: CommandMoment,
         waits_for_a_page: impl FnOnce() -> bool,
     ) -> Option<Ended> {
         let now = moment.now;
@@ -208,7 +208,7 @@ fn is_kernel_s(path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Arguments;
+    use crate::engine::CallArguments;
     use quell_trace::{Bytes, Call, Errno, Fd, Outcome, Pid};
 
     const ENOENT: Outcome = Outcome::Failure(Errno(2));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn call(call: Call, path: &[u8], outcome: Outcome, at: Nanos, flags: u64) -> ObservedCall<'_> {
-        let arguments = Arguments { fd: Fd::NONE, fd2: Fd::NONE, flags, size: Bytes(0), offset: None };
+        let arguments = CallArguments { fd: Fd::NONE, fd2: Fd::NONE, flags, size: Bytes(0), offset: None };
         ObservedCall {
             thread: Pid(1),
             call,
@@ -242,7 +242,9 @@ mod tests {
         }
 
         fn at(&mut self, at: u64) -> Option<Ended> {
-            self.verdict(Moment { now: seconds(at), on_a_name_since: None, is_stopped: false }, || false)
+            self.verdict(CommandMoment { now: seconds(at), on_a_name_since: None, is_stopped: false }, || {
+                false
+            })
         }
     }
 
@@ -297,7 +299,7 @@ mod tests {
 
     #[test]
     fn slow_calls_stops_and_pages_are_no_quiet() {
-        let moment = |at, since: Option<u64>, is_stopped| Moment {
+        let moment = |at, since: Option<u64>, is_stopped| CommandMoment {
             now: seconds(at),
             on_a_name_since: since.map(seconds),
             is_stopped,

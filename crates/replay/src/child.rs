@@ -13,12 +13,12 @@ use std::process::{Command, Stdio};
 
 /// The first message to a process. The package comes along, then one file for each slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct ProcessOrder {
     /// The recorded process that it plays.
     pub(super) process: u32,
     /// The rank that it belongs to.
     pub(super) rank: u32,
-    /// True if it waits for [`Signal::Begin`], as ranks do.
+    /// True if it waits for [`StartSignal::Begin`], as ranks do.
     pub(super) waits: bool,
     /// The slots that it is given.
     pub(super) slots: Vec<u32>,
@@ -26,7 +26,7 @@ pub(super) struct Order {
 
 /// A message between a rank and the conductor before all begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Signal {
+pub(super) enum StartSignal {
     /// From the rank: it stands where the program was started.
     Ready,
     /// From the conductor: all ranks are ready.
@@ -35,7 +35,7 @@ pub(super) enum Signal {
 
 /// The report of a process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Report {
+pub(super) struct ProcessReport {
     /// From the signal to begin to the end of all processes that it started.
     pub(super) nanos: u64,
     pub(super) tally: ReplayTally,
@@ -48,21 +48,25 @@ pub(super) const OURSELVES: &str = "/proc/self/exe";
 
 /// A process that was started.
 #[derive(Debug)]
-pub(super) struct Child {
+pub(super) struct PlayingProcess {
     pub(super) socket: UnixStream,
     process: std::process::Child,
 }
 
-impl Child {
+impl PlayingProcess {
     /// Starts a process that plays what `order` says, with these open files.
-    pub(super) fn start(order: &Order, package: &File, files: &[BorrowedFd<'_>]) -> std::io::Result<Self> {
+    pub(super) fn start(
+        order: &ProcessOrder,
+        package: &File,
+        files: &[BorrowedFd<'_>],
+    ) -> std::io::Result<Self> {
         Self::start_as(Path::new(OURSELVES), order, package, files)
     }
 
     /// The same, by another path to this program.
     pub(super) fn start_as(
         program: &Path,
-        order: &Order,
+        order: &ProcessOrder,
         package: &File,
         files: &[BorrowedFd<'_>],
     ) -> std::io::Result<Self> {
@@ -83,7 +87,7 @@ impl Child {
     }
 
     /// Waits for its report and its end.
-    pub(super) fn report(&mut self) -> std::io::Result<Report> {
+    pub(super) fn report(&mut self) -> std::io::Result<ProcessReport> {
         let report = receive(&mut self.socket);
         // It may still wait for our end of the socket only where it failed.
         _ = self.socket.shutdown(Shutdown::Both);

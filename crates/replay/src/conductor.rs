@@ -3,14 +3,14 @@
 //! The plan goes to a rank over its socket, then the signal to begin, and the report comes back. When the conductor dies,
 //! ranks see the end of their socket and end too, so that nothing is left behind.
 
-use super::child::{Child, OURSELVES, Order, Signal};
+use super::child::{OURSELVES, PlayingProcess, ProcessOrder, StartSignal};
 use super::confined::Confined;
 use super::error::ReplayError;
-use super::package::{self, Head};
+use super::package::{self, PackageHead};
 use super::performance::ReplayPerformance;
 use super::plan::ReplayPlan;
 use super::root::PREFIX;
-use super::writes::Prepared;
+use super::writes::PreparedEntry;
 use quell_talk::{Patience, Stop, receive, send};
 use rustix::fs::MemfdFlags;
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ pub struct ReplayManner {
 /// Ranks that are ready to begin. Dropping it ends them, and removes what they wrote.
 #[derive(Debug)]
 pub struct ReplayConductor {
-    children: Vec<Child>,
+    children: Vec<PlayingProcess>,
     private: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl ReplayConductor {
         if let Some(prepared) = &plan.prepared {
             conductor.prepare(prepared, manner)?;
         }
-        let head = Head {
+        let head = PackageHead {
             root: manner.root.as_os_str().as_bytes().to_vec(),
             private: conductor.private.as_ref().map(|private| private.as_os_str().as_bytes().to_vec()),
             think: manner.think,
@@ -69,19 +69,19 @@ impl ReplayConductor {
         let package = package::write(plan, &head).map_err(failure("keep the plan in memory"))?;
         let program = program(&manner.root).map_err(failure("copy this program into memory"))?;
         for number in 0..manner.ranks {
-            let order = Order {
+            let order = ProcessOrder {
                 process: 0,
                 rank: manner.first.saturating_add(number),
                 waits: true,
                 slots: Vec::new(),
             };
-            let child =
-                Child::start_as(&program.path, &order, &package, &[]).map_err(failure("start a rank"))?;
+            let child = PlayingProcess::start_as(&program.path, &order, &package, &[])
+                .map_err(failure("start a rank"))?;
             conductor.children.push(child);
         }
         for child in &mut conductor.children {
             wait_for(child, stop)?;
-            let _ready: Signal =
+            let _ready: StartSignal =
                 receive(&mut child.socket).map_err(failure("hear of a rank that it is ready"))?;
         }
         Ok(conductor)
@@ -95,7 +95,7 @@ impl ReplayConductor {
         let failure = |attempt| move |source| ReplayError::Process { attempt, source };
         let began = Instant::now();
         for child in &mut self.children {
-            send(&mut child.socket, &Signal::Begin).map_err(failure("let a rank begin"))?;
+            send(&mut child.socket, &StartSignal::Begin).map_err(failure("let a rank begin"))?;
         }
         let mut performance = ReplayPerformance::default();
         for child in &mut self.children {
@@ -111,7 +111,7 @@ impl ReplayConductor {
     /// Makes the directories in which ranks may write, with what must be in them.
     fn prepare(
         &mut self,
-        prepared: &[(Vec<u8>, Prepared)],
+        prepared: &[(Vec<u8>, PreparedEntry)],
         manner: &ReplayManner,
     ) -> Result<(), ReplayError> {
         let private = manner.root.join(format!("{PREFIX}{:016x}", manner.nonce));
@@ -131,8 +131,8 @@ impl ReplayConductor {
             for (name, what) in prepared {
                 let path = own.join(OsStr::from_bytes(name));
                 match what {
-                    Prepared::Directory => make(&path)?,
-                    Prepared::File(size) => {
+                    PreparedEntry::Directory => make(&path)?,
+                    PreparedEntry::File(size) => {
                         let file = File::create_new(&path).map_err(failure(&path))?;
                         file.set_len(*size).map_err(failure(&path))?;
                     }
@@ -145,7 +145,7 @@ impl ReplayConductor {
 
 impl Drop for ReplayConductor {
     fn drop(&mut self) {
-        self.children.iter_mut().for_each(Child::end);
+        self.children.iter_mut().for_each(PlayingProcess::end);
         if let Some(private) = &self.private {
             // The second try removes files that a stopped rank still wrote. A directory that then stays bears the name by which `leftovers` finds it.
             _ = std::fs::remove_dir_all(private).or_else(|_| std::fs::remove_dir_all(private));
@@ -154,7 +154,7 @@ impl Drop for ReplayConductor {
 }
 
 /// Waits until a rank says something, or the caller wants to stop.
-fn wait_for(child: &Child, stop: Stop<'_>) -> Result<(), ReplayError> {
+fn wait_for(child: &PlayingProcess, stop: Stop<'_>) -> Result<(), ReplayError> {
     Patience::endless(stop).wait_for(&child.socket).map_err(|_| ReplayError::Interrupted)
 }
 

@@ -1,7 +1,7 @@
 //! Issues one call: the recorded operation as a system call of this process.
 
 use super::stage::Stage;
-use super::steps::{At, Operation, Slot};
+use super::steps::{At, FileSlot, ReplayOperation};
 use quell_trace::flags as recorded;
 use rustix::fs::{
     Access, Advice, AtFlags, CWD, Mode, OFlags, RawDir, RenameFlags, SeekFrom, StatxFlags, Timespec,
@@ -35,7 +35,7 @@ impl Scratch {
 
 /// The bytes that a call moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct MovedBytes {
     /// Unit: bytes.
     pub(super) read: u64,
     /// Unit: bytes.
@@ -44,31 +44,36 @@ pub(super) struct Moved {
 
 /// The failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// The kernel said so.
     Kernel(Errno),
     /// The file that it needs could not be opened.
     Orphan,
 }
 
-impl From<Errno> for Failure {
+impl From<Errno> for CallFailure {
     fn from(errno: Errno) -> Self {
         Self::Kernel(errno)
     }
 }
 
-type Outcome = Result<Moved, Failure>;
-const DONE: Outcome = Ok(Moved { read: 0, written: 0 });
+type Outcome = Result<MovedBytes, CallFailure>;
+const DONE: Outcome = Ok(MovedBytes { read: 0, written: 0 });
 
 /// Issues the operation. `failed`: it failed in the recording.
-pub(super) fn issue(stage: &Stage, operation: &Operation, failed: bool, scratch: &mut Scratch) -> Outcome {
-    use Operation::*;
+pub(super) fn issue(
+    stage: &Stage,
+    operation: &ReplayOperation,
+    failed: bool,
+    scratch: &mut Scratch,
+) -> Outcome {
+    use ReplayOperation::*;
     // The plan has seen to it; here it is seen to again, because nothing in the tree may be lost.
     if !stage.may_issue(operation) {
         if let Open { at, slot, .. } = operation {
             stage.put(*slot, None, at.path);
         }
-        return Err(Failure::Orphan);
+        return Err(CallFailure::Orphan);
     }
     match operation {
         Open { at, flags, slot } if operation.changes() => open_own(stage, *at, *flags, *slot),
@@ -99,17 +104,17 @@ pub(super) fn issue(stage: &Stage, operation: &Operation, failed: bool, scratch:
         | SetTimes(_) => change(stage, operation),
         Close(slot) => match stage.close(*slot) {
             true => DONE,
-            false => Err(Failure::Orphan),
+            false => Err(CallFailure::Orphan),
         },
         Duplicate { slot, to } => duplicate(stage, *slot, *to),
         _ => on_open_file(stage, operation, scratch),
     }
 }
 
-fn duplicate(stage: &Stage, slot: Slot, to: Slot) -> Outcome {
+fn duplicate(stage: &Stage, slot: FileSlot, to: FileSlot) -> Outcome {
     let copy = stage
         .take(slot)
-        .ok_or(Failure::Orphan)
+        .ok_or(CallFailure::Orphan)
         .and_then(|file| Ok(rustix::io::fcntl_dupfd_cloexec(&*file, 3)?));
     match copy {
         Ok(copy) => {
@@ -130,8 +135,8 @@ fn named(stage: &Stage, at: At, call: impl FnOnce(BorrowedFd<'_>, &CStr) -> Resu
     DONE
 }
 
-fn directory(stage: &Stage, at: At) -> Result<Option<Arc<OwnedFd>>, Failure> {
-    at.directory.map(|slot| stage.take(slot).ok_or(Failure::Orphan)).transpose()
+fn directory(stage: &Stage, at: At) -> Result<Option<Arc<OwnedFd>>, CallFailure> {
+    at.directory.map(|slot| stage.take(slot).ok_or(CallFailure::Orphan)).transpose()
 }
 
 /// Flags of a recording are those of x86-64; here they become this machine's.
@@ -156,7 +161,7 @@ fn open_flags(flags: u64) -> OFlags {
     same.fold(access | OFlags::CLOEXEC | OFlags::NOCTTY, |sum, (_, flag)| sum | *flag)
 }
 
-fn open(stage: &Stage, at: At, flags: u64, slot: Slot) -> Outcome {
+fn open(stage: &Stage, at: At, flags: u64, slot: FileSlot) -> Outcome {
     let opened = directory(stage, at).and_then(|directory| {
         let directory = directory.as_deref().map_or(CWD, AsFd::as_fd);
         Ok(rustix::fs::openat(directory, stage.path(at.path), open_flags(flags), Mode::empty())?)
@@ -165,13 +170,13 @@ fn open(stage: &Stage, at: At, flags: u64, slot: Slot) -> Outcome {
 }
 
 /// An open that makes a file, or lets it be written to.
-fn open_own(stage: &Stage, at: At, flags: u64, slot: Slot) -> Outcome {
-    let own = stage.own(at.path).ok_or(Failure::Orphan);
+fn open_own(stage: &Stage, at: At, flags: u64, slot: FileSlot) -> Outcome {
+    let own = stage.own(at.path).ok_or(CallFailure::Orphan);
     let opened = own.and_then(|(own, name)| Ok(own.file(name, open_flags(flags))?));
     opened_as(stage, at, slot, opened)
 }
 
-fn opened_as(stage: &Stage, at: At, slot: Slot, opened: Result<OwnedFd, Failure>) -> Outcome {
+fn opened_as(stage: &Stage, at: At, slot: FileSlot, opened: Result<OwnedFd, CallFailure>) -> Outcome {
     match opened {
         Ok(file) => {
             stage.put(slot, Some(file), at.path);
@@ -216,11 +221,11 @@ fn execute(stage: &Stage, at: At, scratch: &mut Scratch) -> Outcome {
         read = rustix::io::pread(&file, scratch.of(HEAD), 0)? as u64;
         Ok(())
     })?;
-    Ok(Moved { read, written: 0 })
+    Ok(MovedBytes { read, written: 0 })
 }
 
-fn change(stage: &Stage, operation: &Operation) -> Outcome {
-    use Operation::*;
+fn change(stage: &Stage, operation: &ReplayOperation) -> Outcome {
+    use ReplayOperation::*;
     match operation {
         Rename { from, to, flags } => two(stage, *from, *to, |from, old, to, new| {
             rustix::fs::renameat_with(from, old, to, new, RenameFlags::from_bits_retain(*flags))
@@ -252,7 +257,7 @@ fn change(stage: &Stage, operation: &Operation) -> Outcome {
 
 /// A call on a name itself.
 fn one(stage: &Stage, at: At, call: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<(), Errno>) -> Outcome {
-    let (own, name) = stage.own(at.path).ok_or(Failure::Orphan)?;
+    let (own, name) = stage.own(at.path).ok_or(CallFailure::Orphan)?;
     let (directory, name) = own.parent(name)?;
     call(directory.as_fd(), name)?;
     DONE
@@ -264,8 +269,8 @@ fn two(
     to: At,
     call: impl FnOnce(BorrowedFd<'_>, &[u8], BorrowedFd<'_>, &[u8]) -> Result<(), Errno>,
 ) -> Outcome {
-    let (own, from) = stage.own(from.path).ok_or(Failure::Orphan)?;
-    let (_, to) = stage.own(to.path).ok_or(Failure::Orphan)?;
+    let (own, from) = stage.own(from.path).ok_or(CallFailure::Orphan)?;
+    let (_, to) = stage.own(to.path).ok_or(CallFailure::Orphan)?;
     let ((first, old), (second, new)) = (own.parent(from)?, own.parent(to)?);
     call(first.as_fd(), old, second.as_fd(), new)?;
     DONE
@@ -273,16 +278,16 @@ fn two(
 
 /// A call on what a name stands for: on the file that the walk found, by the kernel's own link to it.
 fn followed(stage: &Stage, at: At, call: impl FnOnce(&str) -> Result<(), Errno>) -> Outcome {
-    let (own, name) = stage.own(at.path).ok_or(Failure::Orphan)?;
+    let (own, name) = stage.own(at.path).ok_or(CallFailure::Orphan)?;
     let file = own.file(if name.is_empty() { b"." } else { name }, OFlags::PATH | OFlags::CLOEXEC)?;
     call(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     DONE
 }
 
-fn on_open_file(stage: &Stage, operation: &Operation, scratch: &mut Scratch) -> Outcome {
-    use Operation::*;
-    let slot = operation.uses().next().ok_or(Failure::Orphan)?;
-    let file = stage.take(slot).ok_or(Failure::Orphan)?;
+fn on_open_file(stage: &Stage, operation: &ReplayOperation, scratch: &mut Scratch) -> Outcome {
+    use ReplayOperation::*;
+    let slot = operation.uses().next().ok_or(CallFailure::Orphan)?;
+    let file = stage.take(slot).ok_or(CallFailure::Orphan)?;
     let file = &*file;
     match operation {
         StatOpen(_) => rustix::fs::fstat(file).map(drop)?,
@@ -349,7 +354,7 @@ fn read(
         read += got;
         // A short answer ends a call, as it ended the recorded one.
         if got < MOST || read >= size {
-            return Ok(Moved { read, written: 0 });
+            return Ok(MovedBytes { read, written: 0 });
         }
     }
 }
@@ -364,13 +369,13 @@ fn write(
         let got = call(scratch.of(size - written), written)? as u64;
         written += got;
         if got == 0 || got < MOST || written >= size {
-            return Ok(Moved { read: 0, written });
+            return Ok(MovedBytes { read: 0, written });
         }
     }
 }
 
 fn touch(file: &OwnedFd, extents: &[(u64, u64)], scratch: &mut Scratch) -> Outcome {
-    let mut all = Moved::default();
+    let mut all = MovedBytes::default();
     for (offset, size) in extents {
         let part = |space: &mut [u8], at: u64| rustix::io::pread(file, space, offset.saturating_add(at));
         all.read += read(scratch, *size, part)?.read;

@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 
 /// The facts that every process needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct PackageHead {
     /// The directory in the place of the recorded root, absolute.
     pub(super) root: Vec<u8>,
     /// The directory in which ranks may write, absolute.
@@ -29,7 +29,7 @@ pub(super) struct Head {
 }
 
 /// Writes a package.
-pub(super) fn write(plan: &ReplayPlan, head: &Head) -> Result<File> {
+pub(super) fn write(plan: &ReplayPlan, head: &PackageHead) -> Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("quell-replay", MemfdFlags::CLOEXEC)?);
     let head = encode(head)?;
     let mut offset = 8 + head.len() as u64 + 16 * plan.programmes.len() as u64;
@@ -50,7 +50,7 @@ pub(super) fn write(plan: &ReplayPlan, head: &Head) -> Result<File> {
 }
 
 /// Reads the head.
-pub(super) fn head(file: &File) -> Result<Head> {
+pub(super) fn head(file: &File) -> Result<PackageHead> {
     decode(&section(file, 8, word(file, 0)?)?)
 }
 

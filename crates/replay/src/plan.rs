@@ -3,9 +3,9 @@
 use super::below::below;
 use super::error::ReplayError;
 use super::planner::Planner;
-use super::steps::{Programme, Step};
+use super::steps::{Programme, ReplayStep};
 use super::tally::SkippedCalls;
-use super::writes::{Changes, Prepared, ReplayWrites};
+use super::writes::{Changes, PreparedEntry, ReplayWrites};
 use quell_trace::Recording;
 
 /// A replay, planned.
@@ -17,12 +17,12 @@ pub struct ReplayPlan {
     pub operations: u64,
     /// Recorded processes that issue any.
     pub processes: u64,
-    /// Calls that will not.
+    /// Calls that will not be issued.
     pub skipped: SkippedCalls,
     /// Shape: one entry a recorded process; idle ones are empty.
     pub(super) programmes: Vec<Programme>,
     /// The entries of a rank's private directory; `None` where nothing is written.
-    pub(super) prepared: Option<Vec<(Vec<u8>, Prepared)>>,
+    pub(super) prepared: Option<Vec<(Vec<u8>, PreparedEntry)>>,
     /// The directory in which the program was started, below the root; `None` for elsewhere.
     pub(super) directory: Option<Vec<u8>>,
 }
@@ -43,7 +43,7 @@ pub fn plan(
     let skipped = planner.skipped;
     let programmes = planner.finish();
     let steps = programmes.iter().flat_map(|programme| programme.threads.iter().flatten());
-    let operations = steps.filter(|step| matches!(step, Step::Issue(_))).count() as u64;
+    let operations = steps.filter(|step| matches!(step, ReplayStep::Issue(_))).count() as u64;
     if operations == 0 {
         return Err(ReplayError::Nothing { from: quell_base::escape(from) });
     }
@@ -68,7 +68,7 @@ impl ReplayPlan {
     pub fn spares_tree(&self) -> bool {
         let spares = |programme: &Programme| {
             programme.threads.iter().flatten().all(|step| match step {
-                Step::Issue(issue) => programme.spares_tree(&issue.operation),
+                ReplayStep::Issue(issue) => programme.spares_tree(&issue.operation),
                 _ => true,
             })
         };

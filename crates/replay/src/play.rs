@@ -1,10 +1,10 @@
 //! Plays what one recorded process did: a process of a replay, from its begin to its end.
 
-use super::child::{Child, Order, Report, Signal};
-use super::issue::{self, Failure, Scratch};
+use super::child::{PlayingProcess, ProcessOrder, ProcessReport, StartSignal};
+use super::issue::{self, CallFailure, Scratch};
 use super::package;
 use super::stage::{NO_PATH, Stage};
-use super::steps::{Issue, Slot, Step};
+use super::steps::{FileSlot, IssuedCall, ReplayStep};
 use super::tally::ReplayTally;
 use quell_talk::{receive, receive_files, send};
 use quell_trace::Errno;
@@ -27,23 +27,23 @@ pub fn process() -> ExitCode {
 
 fn perform() -> Result<()> {
     let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let order: Order = receive(&mut socket)?;
+    let order: ProcessOrder = receive(&mut socket)?;
     let mut files = receive_files(&socket, 1 + order.slots.len())?.into_iter();
     let package = File::from(files.next().ok_or(ErrorKind::UnexpectedEof)?);
     let head = package::head(&package)?;
     let programme = package::programme(&package, order.process)?;
     let stage = Stage::new(programme, head, order.rank)?;
     for (slot, file) in order.slots.iter().zip(files) {
-        stage.put(Slot(*slot), Some(file), NO_PATH);
+        stage.put(FileSlot(*slot), Some(file), NO_PATH);
     }
-    let given = |slot: &Slot| order.slots.contains(&slot.0);
+    let given = |slot: &FileSlot| order.slots.contains(&slot.0);
     let missing = stage.programme.inherits.iter().map(|(_, its)| *its).filter(|slot| !given(slot));
     // No process opens what the parent could not.
     missing.for_each(|slot| stage.put(slot, None, NO_PATH));
     if order.waits {
         stage.take_position()?;
-        send(&mut socket, &Signal::Ready)?;
-        if receive::<Signal>(&mut socket)? != Signal::Begin {
+        send(&mut socket, &StartSignal::Ready)?;
+        if receive::<StartSignal>(&mut socket)? != StartSignal::Begin {
             return Err(ErrorKind::InvalidData.into());
         }
     }
@@ -52,7 +52,7 @@ fn perform() -> Result<()> {
     let player =
         Player { stage, package, rank: order.rank, children: Mutex::default(), tally: Mutex::default() };
     let tally = player.play();
-    send(&mut socket, &Report { nanos: began.elapsed().as_nanos() as u64, tally })
+    send(&mut socket, &ProcessReport { nanos: began.elapsed().as_nanos() as u64, tally })
 }
 
 /// Ends this process when the one that started it has gone.
@@ -70,7 +70,7 @@ struct Player {
     stage: Stage,
     package: File,
     rank: u32,
-    children: Mutex<HashMap<u32, Child>>,
+    children: Mutex<HashMap<u32, PlayingProcess>>,
     tally: Mutex<ReplayTally>,
 }
 
@@ -94,17 +94,17 @@ impl Player {
         let mut last = Instant::now();
         for step in steps {
             match step {
-                Step::Issue(issue) => {
+                ReplayStep::Issue(issue) => {
                     self.think(issue.gap, last);
                     last = self.call(issue, &mut scratch, &mut tally);
                 }
-                Step::Spawn(process) => self.spawn(*process, &mut tally),
-                Step::Await(process) => {
+                ReplayStep::Spawn(process) => self.spawn(*process, &mut tally),
+                ReplayStep::Await(process) => {
                     let child = locked(&self.children).remove(process);
                     child.into_iter().for_each(|child| self.end(child));
                     last = Instant::now();
                 }
-                Step::Thread(number) => {
+                ReplayStep::Thread(number) => {
                     let number = *number as usize;
                     let thread =
                         std::thread::Builder::new().spawn_scoped(scope, move || self.thread(scope, number));
@@ -113,7 +113,7 @@ impl Player {
                         std::process::exit(1);
                     }
                 }
-                Step::Release(slot) => _ = self.stage.close(*slot),
+                ReplayStep::Release(slot) => _ = self.stage.close(*slot),
             }
         }
         locked(&self.tally).merge(&tally);
@@ -133,13 +133,13 @@ impl Player {
     }
 
     /// Issues a call and counts it. Returns when it ended.
-    fn call(&self, issue: &Issue, scratch: &mut Scratch, tally: &mut ReplayTally) -> Instant {
+    fn call(&self, issue: &IssuedCall, scratch: &mut Scratch, tally: &mut ReplayTally) -> Instant {
         let recorded = issue.recorded();
         let began = Instant::now();
         let outcome = issue::issue(&self.stage, &issue.operation, issue.failed != 0, scratch);
         let ended = Instant::now();
         self.stage.used(&issue.operation);
-        if outcome == Err(Failure::Orphan) {
+        if outcome == Err(CallFailure::Orphan) {
             tally.orphaned += 1;
             return ended;
         }
@@ -151,8 +151,8 @@ impl Player {
                 tally.bytes_written += moved.written;
                 None
             }
-            Err(Failure::Kernel(errno)) => Some(Errno(errno.raw_os_error().unsigned_abs() as u16)),
-            Err(Failure::Orphan) => None,
+            Err(CallFailure::Kernel(errno)) => Some(Errno(errno.raw_os_error().unsigned_abs() as u16)),
+            Err(CallFailure::Orphan) => None,
         };
         class.errors += u64::from(errno.is_some());
         tally.compare(recorded, issue.failed, errno, || self.stage.describe(&issue.operation));
@@ -164,14 +164,14 @@ impl Player {
             let wanted = programme.inherits.into_iter();
             let given: Vec<_> =
                 wanted.filter_map(|(mine, its)| Some((its.0, self.stage.take(mine)?))).collect();
-            let order = Order {
+            let order = ProcessOrder {
                 process,
                 rank: self.rank,
                 waits: false,
                 slots: given.iter().map(|(slot, _)| *slot).collect(),
             };
             let files: Vec<_> = given.iter().map(|(_, file)| file.as_fd()).collect();
-            Child::start(&order, &self.package, &files)
+            PlayingProcess::start(&order, &self.package, &files)
         });
         match started {
             Ok(child) => {
@@ -182,7 +182,7 @@ impl Player {
     }
 
     /// Waits for a process that this one started.
-    fn end(&self, mut child: Child) {
+    fn end(&self, mut child: PlayingProcess) {
         let report = child.report();
         let mut tally = locked(&self.tally);
         match report {

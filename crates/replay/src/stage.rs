@@ -2,8 +2,8 @@
 
 use super::below::join;
 use super::confined::Confined;
-use super::package::Head;
-use super::steps::{Operation, Prefix, Programme, Slot, Step};
+use super::package::PackageHead;
+use super::steps::{FileSlot, PathPrefix, Programme, ReplayOperation, ReplayStep};
 use quell_base::escape;
 use std::ffi::{CStr, CString};
 use std::io::Result;
@@ -38,7 +38,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) programme: Programme,
-    pub(super) head: Head,
+    pub(super) head: PackageHead,
     paths: Vec<CString>,
     /// The directory in which it may change something; `None` when it changes nothing.
     own: Option<Confined>,
@@ -46,15 +46,15 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(programme: Programme, head: Head, rank: u32) -> Result<Self> {
+    pub(super) fn new(programme: Programme, head: PackageHead, rank: u32) -> Result<Self> {
         let private =
             head.private.as_ref().map(|private| [private.as_slice(), format!("/{rank}").as_bytes()].concat());
         let own = private.as_deref().filter(|_| programme.changes()).map(Confined::open).transpose()?;
-        let whole = |(prefix, path): &(Prefix, Vec<u8>)| match prefix {
-            Prefix::None => path.clone(),
-            Prefix::Root => join(&head.root, path),
+        let whole = |(prefix, path): &(PathPrefix, Vec<u8>)| match prefix {
+            PathPrefix::None => path.clone(),
+            PathPrefix::Root => join(&head.root, path),
             // Without a private directory such a path is empty, and no call finds anything by it.
-            Prefix::Private => private.as_deref().map_or_else(Vec::new, |private| join(private, path)),
+            PathPrefix::Private => private.as_deref().map_or_else(Vec::new, |private| join(private, path)),
         };
         // A path with a zero byte cannot have been passed; it is cut there as the kernel would.
         let terminated =
@@ -68,13 +68,13 @@ impl Stage {
 
     /// A file is closed when everything that used it in the recording has.
     fn count_uses(&self) {
-        let count = |slot: Slot| {
+        let count = |slot: FileSlot| {
             if let Some(cell) = self.cells.get(slot.0 as usize) {
                 cell.uses.fetch_add(1, Ordering::Relaxed);
             }
         };
         for step in self.programme.threads.iter().flatten() {
-            if let Step::Issue(issue) = step {
+            if let ReplayStep::Issue(issue) = step {
                 issue.operation.uses().for_each(count);
             }
         }
@@ -89,7 +89,7 @@ impl Stage {
     }
 
     /// Counts that a call has used its files.
-    pub(super) fn used(&self, operation: &Operation) {
+    pub(super) fn used(&self, operation: &ReplayOperation) {
         for slot in operation.uses() {
             if let Some(cell) = self.cells.get(slot.0 as usize) {
                 // Under the lock, so that a thread that waits to close it does not miss it.
@@ -101,7 +101,7 @@ impl Stage {
     }
 
     /// The file that a call is about, for people.
-    pub(super) fn describe(&self, operation: &Operation) -> String {
+    pub(super) fn describe(&self, operation: &ReplayOperation) -> String {
         let of_file = || operation.uses().next().and_then(|slot| self.opened_by(slot));
         let path = operation.at().map(|at| at.path).or_else(of_file);
         let path = path.and_then(|path| self.paths.get(path as usize));
@@ -111,7 +111,7 @@ impl Stage {
         )
     }
 
-    fn opened_by(&self, slot: Slot) -> Option<u32> {
+    fn opened_by(&self, slot: FileSlot) -> Option<u32> {
         let cell = self.cells.get(slot.0 as usize)?;
         match *cell.state.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Open(_, path) | State::Gone(path) => Some(path).filter(|path| *path != NO_PATH),
@@ -120,7 +120,7 @@ impl Stage {
     }
 
     /// True if a call leaves the tree as it is.
-    pub(super) fn may_issue(&self, operation: &Operation) -> bool {
+    pub(super) fn may_issue(&self, operation: &ReplayOperation) -> bool {
         self.programme.spares_tree(operation)
     }
 
@@ -133,11 +133,11 @@ impl Stage {
     pub(super) fn own(&self, number: u32) -> Option<(&Confined, &[u8])> {
         let (prefix, path) = self.programme.paths.get(number as usize)?;
         let name = path.split(|byte| *byte == 0).next().unwrap_or_default();
-        self.own.as_ref().filter(|_| *prefix == Prefix::Private).map(|own| (own, name))
+        self.own.as_ref().filter(|_| *prefix == PathPrefix::Private).map(|own| (own, name))
     }
 
     /// An open file, when it has been opened; `None` when it could not be.
-    pub(super) fn take(&self, slot: Slot) -> Option<Arc<OwnedFd>> {
+    pub(super) fn take(&self, slot: FileSlot) -> Option<Arc<OwnedFd>> {
         let cell = self.cells.get(slot.0 as usize)?;
         let mut state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -150,7 +150,7 @@ impl Stage {
     }
 
     /// Says what became of an open.
-    pub(super) fn put(&self, slot: Slot, file: Option<OwnedFd>, path: u32) {
+    pub(super) fn put(&self, slot: FileSlot, file: Option<OwnedFd>, path: u32) {
         let Some(cell) = self.cells.get(slot.0 as usize) else { return };
         let state = file.map_or(State::Gone(path), |file| State::Open(Arc::new(file), path));
         *cell.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
@@ -158,12 +158,12 @@ impl Stage {
     }
 
     /// The same for a copy of another open file.
-    pub(super) fn put_copy(&self, slot: Slot, file: Option<OwnedFd>, of: Slot) {
+    pub(super) fn put_copy(&self, slot: FileSlot, file: Option<OwnedFd>, of: FileSlot) {
         self.put(slot, file, self.opened_by(of).unwrap_or(NO_PATH));
     }
 
     /// Closes a file, when all that used it have; false when it was not open.
-    pub(super) fn close(&self, slot: Slot) -> bool {
+    pub(super) fn close(&self, slot: FileSlot) -> bool {
         let Some(cell) = self.cells.get(slot.0 as usize) else { return false };
         let mut state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
         while cell.uses.load(Ordering::Relaxed) > 0 || matches!(*state, State::Awaited) {

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// An open file of a process, from its open to its close. Range: index below [`Programme::slots`]. Numbers of descriptors are used
 /// again; slots are not, so that threads cannot take one file for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) struct Slot(pub(super) u32);
+pub(super) struct FileSlot(pub(super) u32);
 
 /// A name, and where its path begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct At {
     /// An open directory; `None` for the working directory, and for paths that are absolute.
-    pub(super) directory: Option<Slot>,
+    pub(super) directory: Option<FileSlot>,
     /// Index into [`Programme::paths`].
     pub(super) path: u32,
 }
 
 /// The directory that completes a path when the place of the tree is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum Prefix {
+pub(super) enum PathPrefix {
     /// They are relative, as the program passed them.
     None,
     /// The tree.
@@ -30,11 +30,11 @@ pub(super) enum Prefix {
 
 /// A call that is issued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Operation {
+pub(super) enum ReplayOperation {
     Open {
         at: At,
         flags: u64,
-        slot: Slot,
+        slot: FileSlot,
     },
     Stat {
         at: At,
@@ -44,7 +44,7 @@ pub(super) enum Operation {
         at: At,
         flags: u32,
     },
-    StatOpen(Slot),
+    StatOpen(FileSlot),
     Access {
         at: At,
         mode: u32,
@@ -52,7 +52,7 @@ pub(super) enum Operation {
     },
     ReadLink(At),
     List {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
     },
     Xattr {
@@ -61,59 +61,59 @@ pub(super) enum Operation {
         list: bool,
     },
     XattrOpen {
-        slot: Slot,
+        slot: FileSlot,
         list: bool,
     },
     StatFs(At),
-    StatFsOpen(Slot),
+    StatFsOpen(FileSlot),
     /// The kernel's own use of the program's file: it is opened, and its first bytes are read.
     Execute(At),
     ChangeDirectory(At),
-    ChangeDirectoryOpen(Slot),
+    ChangeDirectoryOpen(FileSlot),
     Read {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
     },
     ReadAt {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
         offset: u64,
     },
     Advise {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
         offset: u64,
     },
     Seek {
-        slot: Slot,
+        slot: FileSlot,
         offset: i64,
         origin: u64,
     },
     /// Reads the parts of a mapped file that the process touched. Shape: offset and size, in bytes.
     Touch {
-        slot: Slot,
+        slot: FileSlot,
         extents: Vec<(u64, u64)>,
     },
     Duplicate {
-        slot: Slot,
-        to: Slot,
+        slot: FileSlot,
+        to: FileSlot,
     },
-    Close(Slot),
-    Terminal(Slot),
+    Close(FileSlot),
+    Terminal(FileSlot),
     Write {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
     },
     WriteAt {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
         offset: u64,
     },
     Resize {
-        slot: Slot,
+        slot: FileSlot,
         size: u64,
     },
-    Sync(Slot),
+    Sync(FileSlot),
     Rename {
         from: At,
         to: At,
@@ -136,9 +136,9 @@ pub(super) enum Operation {
     SetTimes(At),
 }
 
-impl Operation {
+impl ReplayOperation {
     /// Open files that it needs.
-    pub(super) fn uses(&self) -> impl Iterator<Item = Slot> {
+    pub(super) fn uses(&self) -> impl Iterator<Item = FileSlot> {
         let (first, second) = match self {
             Self::StatOpen(slot)
             | Self::StatFsOpen(slot)
@@ -211,9 +211,9 @@ impl Operation {
 
 /// A step of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum ReplayStep {
     /// Issues a recorded call.
-    Issue(Issue),
+    Issue(IssuedCall),
     /// Starts the process of this number.
     Spawn(u32),
     /// Waits until a process that was started has ended, as it had in the recording.
@@ -221,22 +221,22 @@ pub(super) enum Step {
     /// Starts the thread of this number.
     Thread(u32),
     /// Closes what `execve` closed.
-    Release(Slot),
+    Release(FileSlot),
 }
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Issue {
+pub(super) struct IssuedCall {
     /// Time between the end of the call before and this one. Unit: nanoseconds.
     pub(super) gap: u64,
     /// Index into [`Call::ALL`].
     pub(super) call: u16,
     /// Its error in the recording; 0 when it succeeded.
     pub(super) failed: u16,
-    pub(super) operation: Operation,
+    pub(super) operation: ReplayOperation,
 }
 
-impl Issue {
+impl IssuedCall {
     /// The recorded call. Range: any number that a damaged plan holds is taken for the first call.
     pub(super) fn recorded(&self) -> Call {
         Call::ALL.get(usize::from(self.call)).copied().unwrap_or(Call::ALL[0])
@@ -249,30 +249,30 @@ pub(super) struct Programme {
     /// The number of open files.
     pub(super) slots: u32,
     /// Open files of the parent that this process uses: the parent's slot and this process's.
-    pub(super) inherits: Vec<(Slot, Slot)>,
-    pub(super) paths: Vec<(Prefix, Vec<u8>)>,
+    pub(super) inherits: Vec<(FileSlot, FileSlot)>,
+    pub(super) paths: Vec<(PathPrefix, Vec<u8>)>,
     /// Shape: one entry a thread, the first thread first.
-    pub(super) threads: Vec<Vec<Step>>,
+    pub(super) threads: Vec<Vec<ReplayStep>>,
 }
 
 impl Programme {
     /// True if a call changes names of the private directory alone, or nothing.
-    pub(super) fn spares_tree(&self, operation: &Operation) -> bool {
+    pub(super) fn spares_tree(&self, operation: &ReplayOperation) -> bool {
         let is_private =
-            |at: At| self.paths.get(at.path as usize).is_some_and(|path| path.0 == Prefix::Private);
+            |at: At| self.paths.get(at.path as usize).is_some_and(|path| path.0 == PathPrefix::Private);
         operation.changed().all(is_private)
     }
 
     /// True if any of its calls changes a name, or opens a file to change it.
     pub(super) fn changes(&self) -> bool {
         self.threads.iter().flatten().any(|step| match step {
-            Step::Issue(issue) => issue.operation.changed().next().is_some(),
+            ReplayStep::Issue(issue) => issue.operation.changed().next().is_some(),
             _ => false,
         })
     }
 
     /// True if it does nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.threads.iter().all(|steps| steps.iter().all(|step| matches!(step, Step::Thread(_))))
+        self.threads.iter().all(|steps| steps.iter().all(|step| matches!(step, ReplayStep::Thread(_))))
     }
 }

@@ -1,37 +1,37 @@
 //! The open files of recorded descriptors, and the directories of recorded processes: descriptor tables and working
 //! directories, shared or copied as `clone(2)` was told. Only files of the tree are in them.
 
-use super::steps::Slot;
+use super::steps::FileSlot;
 use quell_trace::flags::{CLOSE_RANGE_CLOEXEC, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC};
 use quell_trace::{Call, Event, PathId, ProcessId};
 use std::collections::BTreeMap;
 
 /// An open file of the tree, by the process that opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldFile {
     pub(super) owner: ProcessId,
-    pub(super) slot: Slot,
+    pub(super) slot: FileSlot,
     pub(super) path: Option<PathId>,
     pub(super) closes_on_exec: bool,
 }
 
 /// The tables of one process. Its threads share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
-    pub(super) files: BTreeMap<i32, Held>,
+pub(super) struct ProcessTable {
+    pub(super) files: BTreeMap<i32, HeldFile>,
     /// The working directory, resolved.
     pub(super) directory: Option<PathId>,
 }
 
-impl Table {
+impl ProcessTable {
     /// Takes out what `execve` closes.
-    pub(super) fn execute(&mut self) -> Vec<Held> {
+    pub(super) fn execute(&mut self) -> Vec<HeldFile> {
         let closed = self.files.extract_if(.., |_, held| held.closes_on_exec);
         closed.map(|(_, held)| held).collect()
     }
 
     /// Takes out what `close_range` closes, or has it closed on exec.
-    pub(super) fn close_range(&mut self, event: &Event) -> Vec<Held> {
+    pub(super) fn close_range(&mut self, event: &Event) -> Vec<HeldFile> {
         let (first, last) = (i64::from(event.fd.0 as u32), event.size.0.min(u64::from(u32::MAX)) as i64);
         let within = |fd: i32| (first..=last).contains(&i64::from(fd));
         if event.flags & CLOSE_RANGE_CLOEXEC != 0 {

@@ -21,7 +21,7 @@ pub enum ReplayWrites {
 
 /// An entry of the private directory before the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) enum Prepared {
+pub(super) enum PreparedEntry {
     /// A directory.
     Directory,
     /// A file of so many bytes.
@@ -36,7 +36,7 @@ pub(super) struct Changes {
     /// Directories that the recording made: all that is in them is its own.
     made: BTreeSet<Vec<u8>>,
     /// By their paths below the recorded root. Shape: parents before what is in them.
-    pub(super) prepared: BTreeMap<Vec<u8>, Prepared>,
+    pub(super) prepared: BTreeMap<Vec<u8>, PreparedEntry>,
 }
 
 /// The state of a name before the first call that was about it.
@@ -87,12 +87,12 @@ impl Changes {
                 whole.push(b'/');
                 whole.extend_from_slice(parent);
                 if !self.made.contains(&whole) {
-                    self.prepared.insert(parent.to_vec(), Prepared::Directory);
+                    self.prepared.insert(parent.to_vec(), PreparedEntry::Directory);
                 }
             }
             let what = match first.get(path) {
-                Some(First::Was) => Prepared::File(sizes.get(path).copied().unwrap_or(0)),
-                Some(First::WasDirectory) => Prepared::Directory,
+                Some(First::Was) => PreparedEntry::File(sizes.get(path).copied().unwrap_or(0)),
+                Some(First::WasDirectory) => PreparedEntry::Directory,
                 Some(First::WasNot) | None => continue,
             };
             self.prepared.entry(name.to_vec()).or_insert(what);

@@ -1,7 +1,7 @@
 //! Tables without boxes: titles, a rule as strace draws it, rows, and a rule before the total.
 
 use crate::Style;
-use crate::text::{Role, cut, painted, shortened, width};
+use crate::text::{TextRole, cut, painted, shortened, width};
 
 /// Columns between two columns.
 const GAP: usize = 2;
@@ -20,13 +20,13 @@ enum Kind {
 
 /// A table being filled.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     columns: Vec<(String, Kind)>,
-    rows: Vec<(Vec<String>, Role)>,
+    rows: Vec<(Vec<String>, TextRole)>,
     total: Option<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A column of numbers, to the right.
     pub(crate) fn number(self, title: &str) -> Self {
         self.column(title, Kind::Number)
@@ -54,11 +54,11 @@ impl Table {
 
     /// Appends a row. Shape: one entry a column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.painted_row(cells, Role::Plain);
+        self.painted_row(cells, TextRole::Plain);
     }
 
     /// Appends a row that stands out, where there is colour.
-    pub(crate) fn painted_row(&mut self, cells: Vec<String>, role: Role) {
+    pub(crate) fn painted_row(&mut self, cells: Vec<String>, role: TextRole) {
         self.rows.push((cells, role));
     }
 
@@ -83,19 +83,19 @@ impl Table {
         let widths = self.widths(style.width);
         let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
         let titles: Vec<String> = self.columns.iter().map(|(title, _)| title.clone()).collect();
-        let mut text = self.line(&titles, &widths, Role::Title, style);
-        text += &self.line(&rule, &widths, Role::Rule, style);
+        let mut text = self.line(&titles, &widths, TextRole::Title, style);
+        text += &self.line(&rule, &widths, TextRole::Rule, style);
         for (cells, role) in &self.rows {
             text += &self.line(cells, &widths, *role, style);
         }
         if let Some(total) = &self.total {
-            text += &self.line(&rule, &widths, Role::Rule, style);
-            text += &self.line(total, &widths, Role::Plain, style);
+            text += &self.line(&rule, &widths, TextRole::Rule, style);
+            text += &self.line(total, &widths, TextRole::Plain, style);
         }
         text
     }
 
-    fn line(&self, cells: &[String], widths: &[usize], role: Role, style: Style) -> String {
+    fn line(&self, cells: &[String], widths: &[usize], role: TextRole, style: Style) -> String {
         let mut line = String::new();
         for ((cell, &columns), (_, kind)) in cells.iter().zip(widths).zip(&self.columns) {
             let cell = match kind {

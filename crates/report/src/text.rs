@@ -107,7 +107,7 @@ const UNITS: [&str; 15] =
 
 /// The role of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum TextRole {
     /// Says what the following is.
     Title,
     /// Lines and other ornament.
@@ -125,15 +125,15 @@ pub(crate) enum Role {
 }
 
 /// The text with the escape sequences of its role, if there may be any.
-pub(crate) fn painted(text: &str, role: Role, style: Style) -> String {
+pub(crate) fn painted(text: &str, role: TextRole, style: Style) -> String {
     let paint = match role {
-        Role::Title => anstyle::Style::new().bold(),
-        Role::Rule => anstyle::Style::new().dimmed(),
-        Role::Doubt => AnsiColor::Yellow.on_default().bold(),
-        Role::Command => AnsiColor::Cyan.on_default(),
-        Role::Fewer => AnsiColor::Green.on_default(),
-        Role::More => AnsiColor::Yellow.on_default(),
-        Role::Plain => return text.to_owned(),
+        TextRole::Title => anstyle::Style::new().bold(),
+        TextRole::Rule => anstyle::Style::new().dimmed(),
+        TextRole::Doubt => AnsiColor::Yellow.on_default().bold(),
+        TextRole::Command => AnsiColor::Cyan.on_default(),
+        TextRole::Fewer => AnsiColor::Green.on_default(),
+        TextRole::More => AnsiColor::Yellow.on_default(),
+        TextRole::Plain => return text.to_owned(),
     };
     match style.colour {
         Colour::On => format!("{paint}{text}{paint:#}"),

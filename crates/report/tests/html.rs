@@ -1,7 +1,7 @@
 //! The page for a browser, as far as it is read without one: its words, its numbers, and that no text becomes markup.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use quell_analyse::findings::{Cost, Finding, Plan, Remedy, Threshold};
+use quell_analyse::findings::{Cost, Finding, Remedy, RemedyPlan, Threshold};
 use quell_analyse::{Diagnosis, Summary, Tally};
 use quell_report::html;
 use quell_report::view::{self, ReportView, Rows};
@@ -66,7 +66,7 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
 }
 
 fn view_of(summary: &Summary, findings: &[Finding]) -> ReportView {
-    let plan = Plan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
+    let plan = RemedyPlan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
     view::report(summary, &Diagnosis { findings: findings.to_vec(), plan }, Rows::Top)
 }
 
@@ -127,13 +127,13 @@ fn what_everybody_reads_needs_no_script() {
     insta::assert_snapshot!(words(&page, "<section class=\"doubts\"", "<div id=\"charts\""), @r#"
     <section class="doubts" role="note" aria-label="Read with care"><h2>Read with care</h2>
     <ul>
-    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; what is counted did happen.</span></li>
+    <li data-code="partial">A recording is partial: its last events may be missing. <span>Record again and let the command end; the counted operations did happen.</span></li>
     <li data-code="lost-events">2 events were lost. <span>Read the counts as lower bounds, or record again.</span></li>
     <li data-code="unknown-file-system">5 of 5 metadata operations are on no known file system. <span>Look for chroot, containers or descriptors passed over sockets.</span></li>
     <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li></ul></section><section id="storm" aria-labelledby="storm-title">
     <p class="ran"><code>./app $'&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;\x21--'</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
     <h1 id="storm-title"><span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1><svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="part-missed" x="0.00" width="600.00" height="10"></rect><rect class="part-repeated" x="600.00" width="200.00" height="10"></rect><rect class="part-needed" x="800.00" width="200.00" height="10"></rect></svg>
-    <table class="parts"><caption class="unseen">What became of the metadata operations</caption><thead class="unseen">
+    <table class="parts"><caption class="unseen">The outcome of the metadata operations</caption><thead class="unseen">
     <tr><th scope="col">part</th><th scope="col">operations</th><th scope="col">share</th><th scope="col">what it is</th></tr></thead><tbody>
     <tr><th scope="row"><i class="part-missed"></i>missed</th><td>3</td><td>60 %</td><td>the name is absent</td></tr>
     <tr><th scope="row"><i class="part-repeated"></i>repeated</th><td>1</td><td>20 %</td><td>had succeeded before</td></tr>

@@ -1,11 +1,11 @@
 //! Fetching: from a peer, and from the file system.
 
 use crate::error::SpreadError;
-use crate::fetching::Verdict;
+use crate::fetching::SourceVerdict;
 use crate::join::approach;
-use crate::message::{Ask, MESSAGE_MAX, Reply, Request, SpreadTally, WHOLE};
+use crate::message::{Ask, MESSAGE_MAX, PeerReply, PeerRequest, SpreadTally, WHOLE};
 use crate::parts::{Digest, FileFacts, FileKey, LENGTH_MAX, PART, digest};
-use crate::state::Shared;
+use crate::state::SharedState;
 use quell_talk::{MeetingKey, Stop, receive_within, send};
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -22,8 +22,8 @@ const READERS: usize = 4;
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A node that fetches.
-pub(crate) struct Fetcher<'a> {
-    pub(crate) shared: &'a Shared<'a>,
+pub(crate) struct PartFetcher<'a> {
+    pub(crate) shared: &'a SharedState<'a>,
     pub(crate) key: &'a MeetingKey,
     /// A file that may have some of the parts.
     pub(crate) old: Option<&'a File>,
@@ -45,7 +45,7 @@ impl From<Error> for Left {
     }
 }
 
-impl Fetcher<'_> {
+impl PartFetcher<'_> {
     /// Fetches what is missing from a peer. The connection when everything has arrived; `None` when the peer is left.
     pub(crate) fn fetch_from_peer(
         &self,
@@ -66,7 +66,7 @@ impl Fetcher<'_> {
 
     fn try_peer(&self, address: SocketAddr) -> std::result::Result<TcpStream, Left> {
         let mut stream = approach(address, self.key, self.stop)?;
-        send(&mut stream, &Request::Fetch)?;
+        send(&mut stream, &PeerRequest::Fetch)?;
         stream.set_read_timeout(Some(GLANCE))?;
         let began = self.shared.now();
         let mut bytes = Vec::new();
@@ -74,18 +74,18 @@ impl Fetcher<'_> {
         loop {
             if asks_whole && self.shared.with(|known| known.fetching.has_all()) == Some(true) {
                 asks_whole = false;
-                send(&mut stream, &Request::Ask(Ask { part: WHOLE, have: None }))?;
+                send(&mut stream, &PeerRequest::Ask(Ask { part: WHOLE, have: None }))?;
             }
             let asks =
                 self.shared.with(|known| std::iter::from_fn(|| known.fetching.ask()).collect::<Vec<_>>());
             for part in asks.unwrap_or_default() {
-                send(&mut stream, &Request::Ask(Ask { part, have: self.digest_here(part) }))?;
+                send(&mut stream, &PeerRequest::Ask(Ask { part, have: self.digest_here(part) }))?;
             }
             let mut watched = Watched { stream: &mut stream, fetcher: self, began };
             match receive_within(&mut watched, MESSAGE_MAX)? {
-                Reply::About(facts, seal) => self.learn(facts, &seal)?,
-                Reply::Alive => {}
-                Reply::Part { part, seal } => {
+                PeerReply::About(facts, seal) => self.learn(facts, &seal)?,
+                PeerReply::Alive => {}
+                PeerReply::Part { part, seal } => {
                     let now = self.shared.now();
                     let length = self.shared.with(|known| {
                         known.fetching.begun(now);
@@ -96,17 +96,17 @@ impl Fetcher<'_> {
                     self.take(part, &seal, &bytes)?;
                     self.shared.lock().tally.peers += bytes.len() as u64;
                 }
-                Reply::Same { part, seal } => {
+                PeerReply::Same { part, seal } => {
                     self.read_here(part, &mut bytes).ok_or(Left::Peer)?;
                     self.take(part, &seal, &bytes)?;
                     self.shared.lock().tally.here += bytes.len() as u64;
                 }
-                Reply::Whole(seal) => {
+                PeerReply::Whole(seal) => {
                     let confirmed = self.shared.with(|known| known.confirm(&seal));
                     self.shared.tell();
                     return if confirmed == Some(true) { Ok(stream) } else { Err(Left::Peer) };
                 }
-                Reply::Placed(_) => return Err(Left::Peer),
+                PeerReply::Placed(_) => return Err(Left::Peer),
             }
         }
     }
@@ -198,10 +198,10 @@ impl Fetcher<'_> {
     /// Tells a peer what this node and those below it did.
     pub(crate) fn report(&self, mut upstream: Option<TcpStream>, ancestors: &[SocketAddr]) {
         let tally: SpreadTally = self.shared.lock().tally;
-        let told = upstream.as_mut().is_some_and(|stream| send(stream, &Request::Done(tally)).is_ok());
+        let told = upstream.as_mut().is_some_and(|stream| send(stream, &PeerRequest::Done(tally)).is_ok());
         let tell = |address: &SocketAddr| {
             let mut stream = approach(*address, self.key, self.stop)?;
-            send(&mut stream, &Request::Done(tally))
+            send(&mut stream, &PeerRequest::Done(tally))
         };
         // The tally is lost if no ancestor is left to count it.
         _ = told || ancestors.iter().any(|address| tell(address).is_ok());
@@ -235,7 +235,7 @@ fn facts_of(file: &File) -> std::result::Result<FileFacts, SpreadError> {
 /// A peer's stream, which is left when the verdict says so.
 struct Watched<'a> {
     stream: &'a mut TcpStream,
-    fetcher: &'a Fetcher<'a>,
+    fetcher: &'a PartFetcher<'a>,
     /// The time of the approach: it gives the verdict before the file is known.
     began: Duration,
 }
@@ -262,7 +262,7 @@ impl Read for Watched<'_> {
             });
             // Before the file is known, the peer may wait for it as long as it says that it lives.
             let leaves = match verdict {
-                Some(verdict) => verdict == Verdict::Leave,
+                Some(verdict) => verdict == SourceVerdict::Leave,
                 None => read.is_none() && now >= self.began + crate::fetching::SILENCE,
             };
             match read {
@@ -288,12 +288,12 @@ mod tests {
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(GLANCE)).unwrap();
         let (copy, key) = (tempfile::tempfile().unwrap(), MeetingKey::of(&[b"of the job"]));
-        let shared = Shared::new(&copy, None);
+        let shared = SharedState::new(&copy, None);
         let facts = FileFacts { nonce: [0; 16], length: 1, permissions: 0, modified: (0, 0) };
         assert!(shared.learn(facts, FileKey::of(&key, &facts)));
         peer.write_all(b"!").unwrap();
         std::thread::sleep(SILENCE);
-        let fetcher = Fetcher { shared: &shared, key: &key, old: None, stop: &|| false };
+        let fetcher = PartFetcher { shared: &shared, key: &key, old: None, stop: &|| false };
         let mut watched = Watched { stream: &mut stream, fetcher: &fetcher, began: Duration::ZERO };
         assert_eq!(watched.read(&mut [0; 2]).unwrap(), 1);
         assert_eq!(watched.read(&mut [0; 2]).unwrap_err().kind(), ErrorKind::TimedOut, "silent from then on");

@@ -48,7 +48,7 @@ enum PartState {
 
 /// The next step with a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SourceVerdict {
     /// Everything has arrived.
     Complete,
     /// Stay with it at least until then.
@@ -91,11 +91,6 @@ impl Fetching {
     /// True when every part has arrived, and the parts are of one version.
     pub fn is_complete(&self) -> bool {
         self.missing == 0 && self.confirmed
-    }
-
-    /// The parts of the file.
-    pub fn parts(&self) -> u32 {
-        self.states.len() as u32
     }
 
     /// A process or a peer waits for `part`: it is the next that is asked for.
@@ -161,16 +156,16 @@ impl Fetching {
     }
 
     /// Judges the source.
-    pub fn verdict(&self, now: Duration) -> Verdict {
+    pub fn verdict(&self, now: Duration) -> SourceVerdict {
         let limits = [
             Some(self.heard + SILENCE),
             Some(self.progressed + STALL),
             self.receiving.map(|begun| begun + PART_TIME),
         ];
         match limits.into_iter().flatten().min() {
-            _ if self.is_complete() => Verdict::Complete,
-            Some(limit) if now < limit => Verdict::Wait(limit),
-            _ => Verdict::Leave,
+            _ if self.is_complete() => SourceVerdict::Complete,
+            Some(limit) if now < limit => SourceVerdict::Wait(limit),
+            _ => SourceVerdict::Leave,
         }
     }
 }
@@ -230,7 +225,7 @@ mod tests {
         assert!(fetching.arrived(11, START) && !fetching.is_complete());
         assert!(fetching.arrived(10, START) && fetching.has_all() && !fetching.is_complete());
         fetching.confirm();
-        assert_eq!(fetching.verdict(START + STALL), Verdict::Complete);
+        assert_eq!(fetching.verdict(START + STALL), SourceVerdict::Complete);
     }
 
     #[test]
@@ -242,26 +237,26 @@ mod tests {
             fetching
         };
         let fetching = fresh();
-        assert_eq!(fetching.verdict(START), Verdict::Wait(START + SILENCE));
-        assert_eq!(fetching.verdict(START + SILENCE), Verdict::Leave);
+        assert_eq!(fetching.verdict(START), SourceVerdict::Wait(START + SILENCE));
+        assert_eq!(fetching.verdict(START + SILENCE), SourceVerdict::Leave);
 
         let mut slow = fresh();
         slow.begun(START + PULSE);
         slow.heard(START + PART_TIME);
-        assert_eq!(slow.verdict(START + PART_TIME), Verdict::Wait(START + PULSE + PART_TIME));
-        assert_eq!(slow.verdict(START + PULSE + PART_TIME), Verdict::Leave);
+        assert_eq!(slow.verdict(START + PART_TIME), SourceVerdict::Wait(START + PULSE + PART_TIME));
+        assert_eq!(slow.verdict(START + PULSE + PART_TIME), SourceVerdict::Leave);
         assert!(slow.arrived(0, START + PART_TIME));
-        assert_eq!(slow.verdict(START + PULSE + PART_TIME), Verdict::Wait(START + PART_TIME + SILENCE));
+        assert_eq!(slow.verdict(START + PULSE + PART_TIME), SourceVerdict::Wait(START + PART_TIME + SILENCE));
 
         let mut idle = fresh();
         idle.heard(START + STALL);
-        assert_eq!(idle.verdict(START + STALL), Verdict::Leave);
+        assert_eq!(idle.verdict(START + STALL), SourceVerdict::Leave);
     }
 
     #[test]
     fn no_source_means_no_wait_for_ever() {
-        assert_eq!(Fetching::new(0).verdict(START), Verdict::Leave);
-        assert_eq!(Fetching::new(1).verdict(START), Verdict::Leave);
+        assert_eq!(Fetching::new(0).verdict(START), SourceVerdict::Leave);
+        assert_eq!(Fetching::new(1).verdict(START), SourceVerdict::Leave);
     }
 
     #[test]

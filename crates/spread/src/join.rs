@@ -1,8 +1,8 @@
 //! The way to the first node, and to a place in the tree.
 
 use crate::fetching::SILENCE;
-use crate::message::{ASKS_CREDENTIAL, CREDENTIAL_MAX, HAS_KEY, MESSAGE_MAX, Reply, Request};
-use crate::places::Place;
+use crate::message::{ASKS_CREDENTIAL, CREDENTIAL_MAX, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest};
+use crate::places::NodePlace;
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -37,7 +37,7 @@ pub(crate) fn join(
     redeem: Redeem<'_>,
     (port, address): (u16, Option<IpAddr>),
     stop: Stop<'_>,
-) -> Option<(MeetingKey, Place)> {
+) -> Option<(MeetingKey, NodePlace)> {
     let patience = Patience::lasting(JOIN, stop);
     let mut pause = PAUSE;
     while patience.lasts() {
@@ -57,7 +57,7 @@ fn visit(
     redeem: Redeem<'_>,
     (port, address): (u16, Option<IpAddr>),
     stop: Stop<'_>,
-) -> Result<(MeetingKey, Place)> {
+) -> Result<(MeetingKey, NodePlace)> {
     let mut stream = connect(contact.address)?;
     let patience = Patience::lasting(PROOF, stop);
     let key = match &contact.key {
@@ -72,9 +72,9 @@ fn visit(
         }
     };
     prove(&key, &mut stream, &patience)?;
-    send(&mut stream, &Request::Join { port, address })?;
+    send(&mut stream, &PeerRequest::Join { port, address })?;
     match receive_within(&mut patience.listen(&mut stream), MESSAGE_MAX)? {
-        Reply::Placed(Some(place)) if !place.ancestors.is_empty() => Ok((key, place)),
+        PeerReply::Placed(Some(place)) if !place.ancestors.is_empty() => Ok((key, place)),
         _ => Err(ErrorKind::InvalidData.into()),
     }
 }

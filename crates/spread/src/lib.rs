@@ -29,10 +29,10 @@ mod serve;
 mod state;
 
 pub use error::SpreadError;
-pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, Verdict, WINDOW};
+pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, SourceVerdict, WINDOW};
 pub use join::{Contact, JOIN, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
 pub use parts::{FileFacts, PART};
-pub use places::{Place, Places, fan_out};
+pub use places::{NodePlace, NodePlaces, fan_out};
 pub use serve::Credential;

@@ -3,12 +3,12 @@
 //! ```text
 //! connector -> listener   one byte: it has the key, or it asks for the credential that holds it
 //! both                    proofs of the key (`quell_talk::MeetingKey`)
-//! connector -> listener   a `Request`, then more of them
-//! listener -> connector   `Reply`s; the bytes of a part follow its reply
+//! connector -> listener   a `PeerRequest`, then more of them
+//! listener -> connector   `PeerReply`s; the bytes of a part follow its reply
 //! ```
 
 use crate::parts::{Digest, FileFacts};
-use crate::places::Place;
+use crate::places::NodePlace;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ pub(crate) const CREDENTIAL_MAX: u64 = 8192;
 pub(crate) const MESSAGE_MAX: u64 = 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum PeerRequest {
     /// A node wants a place. It listens at this port, at this address or at that from which it comes.
     Join { port: u16, address: Option<IpAddr> },
     /// A node wants the file.
@@ -46,9 +46,9 @@ pub(crate) struct Ask {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum PeerReply {
     /// The place of a node that joins; `None` when there is none.
-    Placed(Option<Place>),
+    Placed(Option<NodePlace>),
     /// The file, with the seal of its facts.
     About(FileFacts, Digest),
     /// A part, with its seal. Its bytes follow.

@@ -1,13 +1,13 @@
 //! The life of a node: it joins, fetches, serves, and leaves when it is of no more use.
 
 use crate::error::SpreadError;
-use crate::fetch::Fetcher;
+use crate::fetch::PartFetcher;
 use crate::join::{Contact, Redeem, join};
 use crate::message::SpreadTally;
 use crate::parts::FileFacts;
-use crate::places::{Place, Places, fan_out};
-use crate::serve::{Credential, Server};
-use crate::state::Shared;
+use crate::places::{NodePlace, NodePlaces, fan_out};
+use crate::serve::{Credential, PeerServer};
+use crate::state::SharedState;
 use quell_talk::{MeetingKey, Stop};
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -67,7 +67,7 @@ pub struct SpreadNode<'a> {
     pub interface: Option<IpAddr>,
     /// Its part.
     pub role: SpreadRole<'a>,
-    /// Says yes when the caller wants to stop.
+    /// Returns true when the caller wants to stop.
     pub stop: Stop<'a>,
 }
 
@@ -97,17 +97,17 @@ impl SpreadNode<'_> {
                 let parts = std::fs::metadata(self.path).map_err(SpreadError::Read)?.len() >> 20;
                 let fan_out =
                     fan_out(if nodes == 0 { NODES_GUESSED } else { nodes }, parts.clamp(1, 1 << 22) as u32);
-                let places = Places::new(nodes, fan_out);
+                let places = NodePlaces::new(nodes, fan_out);
                 let children = places.children();
-                let shared = Shared::new(self.copy, Some(places));
+                let shared = SharedState::new(self.copy, Some(places));
                 self.live(&shared, (key, credential), &[], (children, nodes), complete)
             }
             SpreadRole::Other { find, redeem } => {
                 let port = self.listener.local_addr().map_or(0, |address| address.port());
                 let joined = join(find, redeem, (port, self.interface), self.stop);
-                let shared = Shared::new(self.copy, None);
+                let shared = SharedState::new(self.copy, None);
                 match joined {
-                    Some((key, Place { ancestors, children, .. })) => {
+                    Some((key, NodePlace { ancestors, children, .. })) => {
                         self.live(&shared, (&key, None), &ancestors, (children, 0), complete)
                     }
                     None if (self.stop)() => Err(SpreadError::Interrupted),
@@ -123,7 +123,7 @@ impl SpreadNode<'_> {
 
     fn live(
         &self,
-        shared: &Shared<'_>,
+        shared: &SharedState<'_>,
         (key, credential): (&MeetingKey, Option<Credential<'_>>),
         ancestors: &[SocketAddr],
         (children, nodes): (u32, u32),
@@ -131,7 +131,7 @@ impl SpreadNode<'_> {
     ) -> Result<SpreadTally, SpreadError> {
         let nonblocking = self.listener.set_nonblocking(true);
         nonblocking.map_err(SpreadError::Read)?;
-        let server = Server::new(shared, (self.listener, self.interface), (key, credential), self.stop);
+        let server = PeerServer::new(shared, (self.listener, self.interface), (key, credential), self.stop);
         let server = &server;
         std::thread::scope(|scope| {
             scope.spawn(move || server.serve(scope));
@@ -151,7 +151,7 @@ impl SpreadNode<'_> {
     /// Fetches from one source after the other, and completes the copy. Returns the connection to the last peer.
     fn fetch(
         &self,
-        fetcher: &Fetcher<'_>,
+        fetcher: &PartFetcher<'_>,
         ancestors: &[SocketAddr],
         complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
     ) -> Result<Option<TcpStream>, SpreadError> {
@@ -171,11 +171,11 @@ impl SpreadNode<'_> {
     }
 
     /// Stays until all peers that may come have come and gone, or none has had any use of this node for a while.
-    fn linger(&self, shared: &Shared<'_>, children: u32, nodes: u32) {
+    fn linger(&self, shared: &SharedState<'_>, children: u32, nodes: u32) {
         let mut state = shared.lock();
         state.useful = shared.now();
         loop {
-            let joined = state.places.as_ref().map_or(0, Places::nodes);
+            let joined = state.places.as_ref().map_or(0, NodePlaces::nodes);
             let open_ended = state.places.is_some() && nodes == 0;
             let all_came = state.came >= children && joined >= nodes && !open_ended;
             let idle = shared.now().saturating_sub(state.useful);
@@ -188,8 +188,8 @@ impl SpreadNode<'_> {
     }
 }
 
-fn fetcher<'a>(shared: &'a Shared<'a>, key: &'a MeetingKey, node: &SpreadNode<'a>) -> Fetcher<'a> {
-    Fetcher { shared, key, old: node.old, stop: node.stop }
+fn fetcher<'a>(shared: &'a SharedState<'a>, key: &'a MeetingKey, node: &SpreadNode<'a>) -> PartFetcher<'a> {
+    PartFetcher { shared, key, old: node.old, stop: node.stop }
 }
 
 /// Nodes of a job that does not tell: a tree that suits a few as well as thousands.

@@ -42,7 +42,7 @@ fn depth(nodes: u32, fan_out: u32) -> u32 {
 
 /// The place of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct NodePlace {
     /// Its number.
     pub number: u32,
     /// Peers to fetch from, the nearest first. Shape: not empty.
@@ -53,14 +53,14 @@ pub struct Place {
 
 /// The tree as the first node knows it.
 #[derive(Debug)]
-pub struct Places {
+pub struct NodePlaces {
     addresses: Vec<Option<SocketAddr>>,
     fan_out: u32,
     /// Nodes that are expected, with the first; 0 if that is not known.
     expected: u32,
 }
 
-impl Places {
+impl NodePlaces {
     /// A tree of the first node alone.
     pub fn new(expected: u32, fan_out: u32) -> Self {
         Self { addresses: vec![None], fan_out: fan_out.max(1), expected }
@@ -77,7 +77,7 @@ impl Places {
     }
 
     /// A node that listens at `address` comes, and reached the first at `first`. `None` when there are too many.
-    pub fn join(&mut self, address: SocketAddr, first: SocketAddr) -> Option<Place> {
+    pub fn join(&mut self, address: SocketAddr, first: SocketAddr) -> Option<NodePlace> {
         let number = self.nodes();
         if number >= NODES_MAX {
             return None;
@@ -87,7 +87,7 @@ impl Places {
         let above = std::iter::successors(parent(number), |number| parent(*number));
         let near = above.take(ANCESTORS).filter_map(|above| self.addresses[above as usize]);
         let ancestors = near.chain([first]).collect();
-        Some(Place { number, ancestors, children: self.children_of(number) })
+        Some(NodePlace { number, ancestors, children: self.children_of(number) })
     }
 
     fn children_of(&self, number: u32) -> u32 {
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn every_node_has_the_ancestors_up_to_the_first() {
-        let mut places = Places::new(6, 2);
+        let mut places = NodePlaces::new(6, 2);
         assert_eq!(places.children(), 2);
-        let joined: Vec<Place> = (1..6).map(|port| places.join(at(port), at(0)).unwrap()).collect();
+        let joined: Vec<NodePlace> = (1..6).map(|port| places.join(at(port), at(0)).unwrap()).collect();
         let ancestors: Vec<Vec<u16>> =
             joined.iter().map(|place| place.ancestors.iter().map(SocketAddr::port).collect()).collect();
         assert_eq!(ancestors, [vec![0], vec![0], vec![1, 0], vec![1, 0], vec![2, 0]]);
         assert_eq!(joined.iter().map(|place| place.children).collect::<Vec<_>>(), [2, 1, 0, 0, 0]);
-        let mut chain = Places::new(0, 1);
+        let mut chain = NodePlaces::new(0, 1);
         let last = (1..=20).map(|port| chain.join(at(port), at(0)).unwrap()).last().unwrap();
         let ports: Vec<u16> = last.ancestors.iter().map(SocketAddr::port).collect();
         assert_eq!((ports, last.children), (vec![19, 18, 17, 16, 15, 14, 13, 0], 0));

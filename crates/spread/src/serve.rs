@@ -2,9 +2,9 @@
 
 use crate::fetching::{PULSE, Serving};
 use crate::join::{PROOF, first_byte, prepare};
-use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, Reply, Request, WHOLE};
+use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest, WHOLE};
 use crate::parts::Digest;
-use crate::state::{Child, Shared, State};
+use crate::state::{FetchingPeer, NodeState, SharedState};
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{ErrorKind, Result, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -25,8 +25,8 @@ pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
 const STACK: usize = 256 << 10;
 
 /// A node as its peers see it.
-pub(crate) struct Server<'a> {
-    pub(crate) shared: &'a Shared<'a>,
+pub(crate) struct PeerServer<'a> {
+    pub(crate) shared: &'a SharedState<'a>,
     pub(crate) listener: &'a TcpListener,
     pub(crate) interface: Option<IpAddr>,
     pub(crate) key: &'a MeetingKey,
@@ -36,9 +36,9 @@ pub(crate) struct Server<'a> {
     next: AtomicU64,
 }
 
-impl<'a> Server<'a> {
+impl<'a> PeerServer<'a> {
     pub(crate) fn new(
-        shared: &'a Shared<'a>,
+        shared: &'a SharedState<'a>,
         (listener, interface): (&'a TcpListener, Option<IpAddr>),
         (key, credential): (&'a MeetingKey, Option<Credential<'a>>),
         stop: Stop<'a>,
@@ -91,13 +91,13 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         match receive_within(&mut patience.listen(&mut stream), MESSAGE_MAX)? {
-            Request::Join { port, address } => self.place(&mut stream, port, address),
-            Request::Fetch => self.serve_child(stream, scope),
-            Request::Done(tally) => {
+            PeerRequest::Join { port, address } => self.place(&mut stream, port, address),
+            PeerRequest::Fetch => self.serve_child(stream, scope),
+            PeerRequest::Done(tally) => {
                 self.shared.lock().tally.add(&tally);
                 Ok(())
             }
-            Request::Ask(_) => Ok(()),
+            PeerRequest::Ask(_) => Ok(()),
         }
     }
 
@@ -111,7 +111,7 @@ impl<'a> Server<'a> {
             state.useful = self.shared.now();
             state.places.as_mut().and_then(|places| places.join(theirs, ours))
         };
-        send(stream, &Reply::Placed(place))
+        send(stream, &PeerReply::Placed(place))
     }
 
     /// Sends a peer what it asks for, until it has gone or the node ends.
@@ -124,7 +124,9 @@ impl<'a> Server<'a> {
                 return Ok(());
             }
             state.came += 1;
-            state.children.insert(number, Child { stream: stream.try_clone()?, serving: Serving::default() });
+            state
+                .children
+                .insert(number, FetchingPeer { stream: stream.try_clone()?, serving: Serving::default() });
         }
         let listen = move || {
             // Its end is that of the peer, however it comes.
@@ -152,7 +154,7 @@ impl<'a> Server<'a> {
             let request = receive_within(stream, MESSAGE_MAX)?;
             let mut state = self.shared.lock();
             match request {
-                Request::Ask(ask) => {
+                PeerRequest::Ask(ask) => {
                     if let Some(known) = &mut state.known {
                         known.fetching.want(ask.part);
                     }
@@ -161,8 +163,8 @@ impl<'a> Server<'a> {
                         return Err(ErrorKind::InvalidData.into());
                     }
                 }
-                Request::Done(tally) => state.tally.add(&tally),
-                Request::Join { .. } | Request::Fetch => return Err(ErrorKind::InvalidData.into()),
+                PeerRequest::Done(tally) => state.tally.add(&tally),
+                PeerRequest::Join { .. } | PeerRequest::Fetch => return Err(ErrorKind::InvalidData.into()),
             }
             drop(state);
             self.shared.tell();
@@ -180,12 +182,12 @@ impl<'a> Server<'a> {
                     continue;
                 }
                 Some(News::Answer { ask, is_same: true, seal, .. }) => {
-                    send(stream, &Reply::Same { part: ask.part, seal })?;
+                    send(stream, &PeerReply::Same { part: ask.part, seal })?;
                 }
                 Some(News::Answer { ask, seal, span: (start, length), .. }) => {
                     bytes.resize(length, 0);
                     self.shared.copy.read_exact_at(&mut bytes, start)?;
-                    send(stream, &Reply::Part { part: ask.part, seal })?;
+                    send(stream, &PeerReply::Part { part: ask.part, seal })?;
                     stream.write_all(&bytes)?;
                 }
             }
@@ -209,7 +211,7 @@ impl<'a> Server<'a> {
                 // A child that has everything waits for nothing.
                 match told.whole {
                     true => continue,
-                    false => return Some(News::Reply(Reply::Alive)),
+                    false => return Some(News::Reply(PeerReply::Alive)),
                 }
             }
         }
@@ -226,18 +228,18 @@ struct Told {
 /// Something to say to a child.
 #[derive(Debug)]
 enum News {
-    Reply(Reply),
+    Reply(PeerReply),
     Answer { ask: Ask, is_same: bool, seal: Digest, span: (u64, usize) },
 }
 
 /// `None` when the child has gone; nothing within when there is no news.
-fn news(state: &mut State, number: u64, told: &mut Told) -> Option<Option<News>> {
-    let State { children, known, .. } = state;
+fn news(state: &mut NodeState, number: u64, told: &mut Told) -> Option<Option<News>> {
+    let NodeState { children, known, .. } = state;
     let child = children.get_mut(&number)?;
     let Some(known) = known else { return Some(None) };
     if !told.facts {
         told.facts = true;
-        return Some(Some(News::Reply(Reply::About(known.facts, known.key.seal_of_facts()))));
+        return Some(Some(News::Reply(PeerReply::About(known.facts, known.key.seal_of_facts()))));
     }
     let can_answer = |ask: &Ask| match ask.part {
         WHOLE => known.fetching.is_complete(),
@@ -246,7 +248,7 @@ fn news(state: &mut State, number: u64, told: &mut Told) -> Option<Option<News>>
     let Some(ask) = child.serving.next(can_answer) else { return Some(None) };
     Some(Some(if ask.part == WHOLE {
         told.whole = true;
-        News::Reply(Reply::Whole(known.key.seal_of_all(&known.digests)))
+        News::Reply(PeerReply::Whole(known.key.seal_of_all(&known.digests)))
     } else {
         let digest = known.digests[ask.part as usize];
         let seal = known.key.seal(ask.part, &digest);

@@ -3,7 +3,7 @@
 use crate::fetching::{Fetching, Serving};
 use crate::message::{Ask, SpreadTally};
 use crate::parts::{Digest, FileFacts, FileKey};
-use crate::places::Places;
+use crate::places::NodePlaces;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::TcpStream;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The state that the threads of a node share.
 #[derive(Debug)]
-pub(crate) struct Shared<'a> {
-    state: Mutex<State>,
+pub(crate) struct SharedState<'a> {
+    state: Mutex<NodeState>,
     /// A part has arrived, a peer has asked or gone, or the node ends.
     changed: Condvar,
     /// The copy that is filled.
@@ -23,14 +23,14 @@ pub(crate) struct Shared<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct NodeState {
     /// The file, once it is known.
-    pub(crate) known: Option<Known>,
-    pub(crate) children: BTreeMap<u64, Child>,
+    pub(crate) known: Option<KnownFile>,
+    pub(crate) children: BTreeMap<u64, FetchingPeer>,
     /// Children that have come, and may have gone.
     pub(crate) came: u32,
     /// The first node's.
-    pub(crate) places: Option<Places>,
+    pub(crate) places: Option<NodePlaces>,
     pub(crate) tally: SpreadTally,
     /// The last time at which this node was of use to others.
     pub(crate) useful: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct State {
 }
 
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownFile {
     pub(crate) facts: FileFacts,
     pub(crate) key: FileKey,
     pub(crate) fetching: Fetching,
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) digests: Vec<Digest>,
 }
 
-impl Known {
+impl KnownFile {
     /// All parts have arrived and are of one version, if `seal` says so.
     pub(crate) fn confirm(&mut self, seal: &Digest) -> bool {
         let whole = self.fetching.has_all() && self.key.seal_of_all(&self.digests) == *seal;
@@ -59,14 +59,14 @@ impl Known {
 
 /// A peer that fetches from this node.
 #[derive(Debug)]
-pub(crate) struct Child {
+pub(crate) struct FetchingPeer {
     pub(crate) stream: TcpStream,
     pub(crate) serving: Serving<Ask>,
 }
 
-impl<'a> Shared<'a> {
-    pub(crate) fn new(copy: &'a File, places: Option<Places>) -> Self {
-        let state = State {
+impl<'a> SharedState<'a> {
+    pub(crate) fn new(copy: &'a File, places: Option<NodePlaces>) -> Self {
+        let state = NodeState {
             known: None,
             children: BTreeMap::new(),
             came: 0,
@@ -78,16 +78,16 @@ impl<'a> Shared<'a> {
         Self { state: Mutex::new(state), changed: Condvar::new(), copy, began: Instant::now() }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a change, and no longer than `longest`.
     pub(crate) fn wait<'g>(
         &self,
-        state: MutexGuard<'g, State>,
+        state: MutexGuard<'g, NodeState>,
         longest: Duration,
-    ) -> (MutexGuard<'g, State>, bool) {
+    ) -> (MutexGuard<'g, NodeState>, bool) {
         let (state, late) = self.changed.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner);
         (state, late.timed_out())
     }
@@ -102,7 +102,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Changes the known facts by `change`; `None` before anything is known.
-    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Known) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut KnownFile) -> T) -> Option<T> {
         self.lock().known.as_mut().map(change)
     }
 
@@ -115,7 +115,7 @@ impl<'a> Shared<'a> {
                 let mut fetching = Fetching::new(facts.parts());
                 fetching.moved(self.now());
                 let digests = vec![[0; 32]; facts.parts() as usize];
-                state.known = Some(Known { facts, key, fetching, digests });
+                state.known = Some(KnownFile { facts, key, fetching, digests });
                 drop(state);
                 self.tell();
                 true

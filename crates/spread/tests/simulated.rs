@@ -4,7 +4,7 @@
 //! the latency alone.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use quell_spread::{Fetching, Places, Serving, Verdict, fan_out};
+use quell_spread::{Fetching, NodePlaces, Serving, SourceVerdict, fan_out};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
@@ -54,10 +54,10 @@ struct Job {
 
 impl Job {
     fn new(nodes: u32, parts: u32, part_time: u64) -> Self {
-        let mut places = Places::new(nodes, fan_out(nodes, parts));
+        let mut places = NodePlaces::new(nodes, fan_out(nodes, parts));
         let address = |node: u32| SocketAddr::from(((node + 1).to_be_bytes(), 1));
         let numbers: HashMap<SocketAddr, u32> = (0..nodes).map(|node| (address(node), node)).collect();
-        let parent = |node: u32, places: &mut Places| match node {
+        let parent = |node: u32, places: &mut NodePlaces| match node {
             0 => 0,
             _ => numbers[&places.join(address(node), address(0)).unwrap().ancestors[0]],
         };
@@ -185,13 +185,13 @@ impl Job {
         }
         match me.fetching.verdict(time) {
             _ if me.dead => {}
-            Verdict::Complete => {}
-            Verdict::Leave => {
+            SourceVerdict::Complete => {}
+            SourceVerdict::Leave => {
                 let above = self.nodes[parent as usize].parent;
                 self.nodes[parent as usize].children.retain(|(child, _)| *child != node);
                 self.approach(now, node, above);
             }
-            Verdict::Wait(until) => {
+            SourceVerdict::Wait(until) => {
                 let next = until.min(time + quell_spread::PULSE).as_nanos() as u64;
                 self.at(next, Happening::Judges { node });
             }

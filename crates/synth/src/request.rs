@@ -23,5 +23,5 @@ pub struct SynthRequest {
     pub header: Header,
 }
 
-/// Says yes when the caller wants to stop.
+/// Returns true when the caller wants to stop.
 pub type Stop<'a> = &'a dyn Fn() -> bool;

@@ -15,7 +15,7 @@ pub struct SearchPathShape {
     pub bytes: u64,
 }
 
-/// In which directory each name is, counted from 1; 0 is nowhere.
+/// The directory that holds each name, counted from 1; 0 for none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LibraryPositions {
     /// As many names in each directory as in any other, as near as can be.
@@ -29,7 +29,7 @@ impl SearchPathShape {
         u64::from(self.names) * (6 + u64::from(self.entries)) + 10
     }
 
-    /// In which directory a name is.
+    /// The directory that holds a name, counted from 1; 0 for none.
     fn position(&self, number: u32) -> u32 {
         match &self.positions {
             LibraryPositions::Uniform => number % self.entries + 1,

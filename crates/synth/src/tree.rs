@@ -2,7 +2,7 @@
 
 use super::error::SynthError;
 use super::request::Stop;
-use super::script::{Content, File, MODIFIED};
+use super::script::{MODIFIED, ShapeContent, ShapeFile};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 
 /// Files that were written.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(super) struct WrittenTree<'a> {
     directory: &'a Path,
     /// The number of directories that were made here: the last ones of its path, itself among them.
     made: usize,
 }
 
-impl Tree<'_> {
+impl WrittenTree<'_> {
     /// Removes them, and the directories that were made for them as far as they are empty then.
     pub(super) fn undo(&self) {
         let Ok(entries) = self.directory.read_dir() else { return };
@@ -40,15 +40,15 @@ impl Tree<'_> {
 /// Writes them below `directory`, which is made, or must be empty. When that fails, what was written is removed.
 pub(super) fn write<'a, 'd>(
     directory: &'d Path,
-    files: impl Iterator<Item = (&'a str, Option<&'a File>)>,
+    files: impl Iterator<Item = (&'a str, Option<&'a ShapeFile>)>,
     stop: Stop<'_>,
-) -> Result<Tree<'d>, SynthError> {
+) -> Result<WrittenTree<'d>, SynthError> {
     let failure = |path: &Path| {
         let path = path.to_owned();
         move |source| SynthError::Write { path, source }
     };
     let is_missing = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
-    let tree = Tree { directory, made: directory.ancestors().take_while(is_missing).count() };
+    let tree = WrittenTree { directory, made: directory.ancestors().take_while(is_missing).count() };
     std::fs::create_dir_all(directory)
         .map_err(failure(directory))
         .inspect_err(|_| tree.remove_directories())?;
@@ -75,7 +75,7 @@ pub(super) fn write<'a, 'd>(
     Ok(tree)
 }
 
-fn check_room(directory: &Path, files: &[(&str, Option<&File>)]) -> Result<(), SynthError> {
+fn check_room(directory: &Path, files: &[(&str, Option<&ShapeFile>)]) -> Result<(), SynthError> {
     // A shape is far smaller than what 64 bits count: [`super::make::make`] has seen to it.
     let blocks = files.iter().filter_map(|(_, file)| *file).map(|file| file.content.size().div_ceil(4096));
     let needed = blocks.sum::<u64>().saturating_mul(4096);
@@ -87,15 +87,15 @@ fn check_room(directory: &Path, files: &[(&str, Option<&File>)]) -> Result<(), S
     }
 }
 
-fn write_file(path: &Path, name: &str, file: &File, stop: Stop<'_>) -> std::io::Result<()> {
+fn write_file(path: &Path, name: &str, file: &ShapeFile, stop: Stop<'_>) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
     let mode = if file.readable { 0o644 } else { 0o200 };
     let mut to = std::fs::File::options().write(true).create_new(true).mode(mode).open(path)?;
     match &file.content {
-        Content::Text(text) => to.write_all(text.as_bytes())?,
-        Content::Bytes(size) => fill(&mut to, name, *size, stop)?,
+        ShapeContent::Text(text) => to.write_all(text.as_bytes())?,
+        ShapeContent::Bytes(size) => fill(&mut to, name, *size, stop)?,
     }
     to.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED))
 }

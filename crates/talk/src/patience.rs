@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Result, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Says yes when the caller wants to stop.
+/// Returns true when the caller wants to stop.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The interval at which a wait asks whether the caller wants to stop.

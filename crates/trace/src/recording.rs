@@ -3,7 +3,7 @@
 use crate::header::{FORMAT, VERSION};
 use crate::path::LONGEST;
 use crate::resolve::{NoFileSystem, Resolver};
-use crate::store::spool::{Note, Record, SpoolReader};
+use crate::store::spool::{SpoolNote, SpoolReader, SpoolRecord};
 use crate::store::sums::Sums;
 use crate::store::{events, tables};
 use crate::touched::Collected;
@@ -164,7 +164,7 @@ struct Recovered {
 
 /// Reads a spool and resolves it without access to the file system, so that links are not followed.
 fn recover(spool: &Path) -> Result<Recovered, TraceError> {
-    let writer::Loaded { mut paths, context, .. } =
+    let writer::LoadedSpool { mut paths, context, .. } =
         writer::load_context(SpoolReader::open(spool)?, Damage::Ends)?;
     let known = (context.processes.len(), paths.len());
     let mut resolver = Resolver::new(&context);
@@ -172,18 +172,18 @@ fn recover(spool: &Path) -> Result<Recovered, TraceError> {
     let mut touched = Collected::default();
     writer::for_each(SpoolReader::open(spool)?, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
-            Record::Event(mut event) => {
+            SpoolRecord::Event(mut event) => {
                 resolver.resolve(&mut paths, &mut NoFileSystem, &mut event);
                 events.push(event);
             }
-            Record::Seen(seen) => resolver.see(seen),
-            Record::Touched(process, path, extents) => {
+            SpoolRecord::Seen(seen) => resolver.see(seen),
+            SpoolRecord::Touched(process, path, extents) => {
                 if (process.0 as usize) < known.0 && (path.0 as usize) < known.1 {
                     touched.add(process, path, &extents);
                 }
             }
-            Record::Note(Note::Looked(process)) => touched.looked(process),
-            Record::Note(_) => {}
+            SpoolRecord::Note(SpoolNote::Looked(process)) => touched.looked(process),
+            SpoolRecord::Note(_) => {}
         }
         Ok(())
     })?;

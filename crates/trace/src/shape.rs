@@ -36,7 +36,7 @@ pub enum SizeKind {
 
 /// The argument index of each event field. Range of every index: 0 to 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CallShape {
     /// The descriptor: [`crate::Event::fd`].
     pub fd: Option<u8>,
     /// The second descriptor.
@@ -54,7 +54,7 @@ pub struct Shape {
 }
 
 /// A call without relevant arguments.
-const PLAIN: Shape = Shape {
+const PLAIN: CallShape = CallShape {
     fd: None,
     fd2: None,
     path: None,
@@ -64,21 +64,21 @@ const PLAIN: Shape = Shape {
     offset: None,
 };
 /// A descriptor first.
-const FD: Shape = PLAIN.fd(0);
+const FD: CallShape = PLAIN.fd(0);
 /// A path first.
-const PATH: Shape = PLAIN.path(0);
+const PATH: CallShape = PLAIN.path(0);
 /// A directory's descriptor, then a path.
-const AT: Shape = PLAIN.fd(0).path(1);
+const AT: CallShape = PLAIN.fd(0).path(1);
 /// A path, then another.
-const TWO_PATHS: Shape = PATH.path2(1);
+const TWO_PATHS: CallShape = PATH.path2(1);
 /// Descriptor and path, then descriptor and path.
-const TWO_AT: Shape = AT.fd2(2).path2(3);
+const TWO_AT: CallShape = AT.fd2(2).path2(3);
 /// Descriptor, buffer, size.
-const DATA: Shape = FD.size(2);
+const DATA: CallShape = FD.size(2);
 /// Descriptor, vectors, their number.
-const VECTORS: Shape = Shape { size: SizeKind::Vectors(1, 2), ..FD };
+const VECTORS: CallShape = CallShape { size: SizeKind::Vectors(1, 2), ..FD };
 
-impl Shape {
+impl CallShape {
     const fn fd(self, index: u8) -> Self {
         Self { fd: Some(index), ..self }
     }
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn arguments_are_where_the_man_pages_say() {
-        let open = Shape::of(Call::Openat);
+        let open = CallShape::of(Call::Openat);
         assert_eq!((open.fd, open.path, open.flags), (Some(0), Some(1), FlagsKind::Open(2)));
-        let link = Shape::of(Call::Linkat);
+        let link = CallShape::of(Call::Linkat);
         assert_eq!((link.fd, link.path, link.fd2, link.path2), (Some(0), Some(1), Some(2), Some(3)));
-        let symlink = Shape::of(Call::Symlinkat);
+        let symlink = CallShape::of(Call::Symlinkat);
         assert_eq!((symlink.fd, symlink.path, symlink.fd2, symlink.path2), (None, Some(0), Some(1), Some(2)));
-        let map = Shape::of(Call::Mmap);
+        let map = CallShape::of(Call::Mmap);
         assert_eq!((map.fd, map.offset, map.size), (Some(4), Some(5), SizeKind::Argument(1)));
     }
 }

@@ -5,7 +5,7 @@ use crate::path::LONGEST;
 use crate::resolve::{Links, NoFileSystem, Resolver};
 use crate::store::create;
 use crate::store::events::{self, EventWriter};
-use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
+use crate::store::spool::{SeenFile, SpoolNote, SpoolReader, SpoolRecord, SpoolWriter};
 use crate::store::sums::Sums;
 use crate::store::tables;
 use crate::touched::{Collected, Extent};
@@ -114,26 +114,26 @@ impl Writer {
     /// Appends the identity of the file that the last appended event opened.
     pub fn identity(&mut self, file: &OpenedFile) -> Result<(), TraceError> {
         let &OpenedFile { device, inode, mode, size, modified } = file;
-        self.spool.note(&Note::Identity { device, inode, mode, size, modified })
+        self.spool.note(&SpoolNote::Identity { device, inode, mode, size, modified })
     }
 
     /// Appends a process; the first is the command itself.
     pub fn process(&mut self, process: Process) -> Result<ProcessId, TraceError> {
-        self.spool.note(&Note::Process(process))?;
+        self.spool.note(&SpoolNote::Process(process))?;
         self.processes += 1;
         Ok(ProcessId(self.processes - 1))
     }
 
     /// Appends a thread, also the first of each process.
     pub fn thread(&mut self, thread: Thread) -> Result<ThreadId, TraceError> {
-        self.spool.note(&Note::Thread(thread))?;
+        self.spool.note(&SpoolNote::Thread(thread))?;
         self.threads += 1;
         Ok(ThreadId(self.threads - 1))
     }
 
     /// Records the end of a process.
     pub fn ended(&mut self, process: ProcessId, at: Nanos, exit: Option<Exit>) -> Result<(), TraceError> {
-        self.spool.note(&Note::Ended { process, at, exit })?;
+        self.spool.note(&SpoolNote::Ended { process, at, exit })?;
         self.spool.flush()
     }
 
@@ -143,34 +143,34 @@ impl Writer {
         execution: Execution,
         variables: Vec<(String, String)>,
     ) -> Result<(), TraceError> {
-        self.spool.note(&Note::Execution(execution, variables))
+        self.spool.note(&SpoolNote::Execution(execution, variables))
     }
 
     /// Appends the mounts of a namespace, in the order of mountinfo.
     pub fn mounts(&mut self, mounts: Vec<Mount>) -> Result<(), TraceError> {
-        self.spool.note(&Note::Mounts(mounts))
+        self.spool.note(&SpoolNote::Mounts(mounts))
     }
 
     /// Records that a process sees another mount namespace from now on.
     pub fn namespace(&mut self, change: NamespaceChange) -> Result<(), TraceError> {
-        self.spool.note(&Note::Namespace(change))
+        self.spool.note(&SpoolNote::Namespace(change))
     }
 
     /// Records the directory in which the command was started.
     pub fn working_directory(&mut self, path: PathId) -> Result<(), TraceError> {
-        self.spool.note(&Note::WorkingDirectory(path))
+        self.spool.note(&SpoolNote::WorkingDirectory(path))
     }
 
     /// Appends a descriptor that the command inherited.
     pub fn inherited(&mut self, fd: InheritedFd) -> Result<(), TraceError> {
-        self.spool.note(&Note::Inherited(fd))
+        self.spool.note(&SpoolNote::Inherited(fd))
     }
 
     /// Records the file that an observer saw behind a descriptor at the call of the event appended next. It overrides
     /// the replayed state. `place` is a descriptor, [`Fd::WORKING_DIRECTORY`], or [`Fd::NONE`] for the file that the
     /// call opened; `path` is `None` for a file without a path.
     pub fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError> {
-        self.spool.seen(Seen { thread, place, path })
+        self.spool.seen(SeenFile { thread, place, path })
     }
 
     /// Appends touched parts of a mapped file. Parts may be repeated. They count only once [`Writer::looked`] marks the
@@ -186,7 +186,7 @@ impl Writer {
 
     /// Marks the touched parts of a process as complete for the mappings that it had at its end.
     pub fn looked(&mut self, process: ProcessId) -> Result<(), TraceError> {
-        self.spool.note(&Note::Looked(process))
+        self.spool.note(&SpoolNote::Looked(process))
     }
 
     /// The number of events appended so far.
@@ -211,15 +211,15 @@ impl Writer {
         let mut touched = Collected::default();
         for_each(spool()?, Damage::Fails, &mut PathTable::default(), |record| {
             match record {
-                Record::Event(mut event) => {
+                SpoolRecord::Event(mut event) => {
                     resolver.resolve(&mut loaded.paths, ask, &mut event);
                     files.seen(&event);
                     events.write(&event)?;
                 }
-                Record::Note(Note::Looked(process)) => touched.looked(process),
-                Record::Note(note) => files.note(&note),
-                Record::Touched(process, path, extents) => touched.add(process, path, &extents),
-                Record::Seen(seen) => resolver.see(seen),
+                SpoolRecord::Note(SpoolNote::Looked(process)) => touched.looked(process),
+                SpoolRecord::Note(note) => files.note(&note),
+                SpoolRecord::Touched(process, path, extents) => touched.add(process, path, &extents),
+                SpoolRecord::Seen(seen) => resolver.see(seen),
             }
             Ok(())
         })?;
@@ -293,8 +293,8 @@ impl Files {
         }
     }
 
-    fn note(&mut self, note: &Note) {
-        if let (&Note::Identity { device, inode, mode, size, modified }, Some(path)) = (note, self.last)
+    fn note(&mut self, note: &SpoolNote) {
+        if let (&SpoolNote::Identity { device, inode, mode, size, modified }, Some(path)) = (note, self.last)
             && self.known.insert(path)
         {
             self.identities.push(FileIdentity { path, device, inode, mode, size, modified });
@@ -305,16 +305,16 @@ impl Files {
 /// Paths and context of a spool. Its events are read in a separate pass, so that memory does not grow with their
 /// number.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedSpool {
     pub(crate) paths: PathTable,
     pub(crate) context: Context,
 }
 
-pub(crate) fn load_context(spool: SpoolReader, damage: Damage) -> Result<Loaded, TraceError> {
-    let mut loaded = Loaded::default();
+pub(crate) fn load_context(spool: SpoolReader, damage: Damage) -> Result<LoadedSpool, TraceError> {
+    let mut loaded = LoadedSpool::default();
     let mut paths = PathTable::default();
     for_each(spool, damage, &mut paths, |record| {
-        if let Record::Note(note) = record {
+        if let SpoolRecord::Note(note) = record {
             apply(note, &mut loaded.context);
         }
         Ok(())
@@ -336,7 +336,7 @@ pub(crate) fn for_each(
     mut spool: SpoolReader,
     damage: Damage,
     paths: &mut PathTable,
-    mut each: impl FnMut(Record) -> Result<(), TraceError>,
+    mut each: impl FnMut(SpoolRecord) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
     loop {
         match spool.next(paths) {
@@ -348,16 +348,16 @@ pub(crate) fn for_each(
     }
 }
 
-fn apply(note: Note, context: &mut Context) {
+fn apply(note: SpoolNote, context: &mut Context) {
     match note {
-        Note::Process(process) => context.processes.push(process),
-        Note::Thread(thread) => context.threads.push(thread),
-        Note::Ended { process, at, exit } => {
+        SpoolNote::Process(process) => context.processes.push(process),
+        SpoolNote::Thread(thread) => context.threads.push(thread),
+        SpoolNote::Ended { process, at, exit } => {
             if let Some(process) = context.processes.get_mut(process.0 as usize) {
                 (process.end, process.exit) = (Some(at), exit);
             }
         }
-        Note::Execution(execution, variables) => {
+        SpoolNote::Execution(execution, variables) => {
             let number = context.executions.len() as u32;
             context.executions.push(execution);
             let variables = variables.into_iter();
@@ -367,11 +367,11 @@ fn apply(note: Note, context: &mut Context) {
                 value,
             }));
         }
-        Note::Mounts(mounts) => context.mounts.extend(mounts),
-        Note::Namespace(change) => context.namespaces.push(change),
-        Note::WorkingDirectory(path) => context.working_directory = Some(path),
-        Note::Inherited(fd) => context.inherited.push(fd),
-        Note::Identity { .. } | Note::Looked(_) => {}
+        SpoolNote::Mounts(mounts) => context.mounts.extend(mounts),
+        SpoolNote::Namespace(change) => context.namespaces.push(change),
+        SpoolNote::WorkingDirectory(path) => context.working_directory = Some(path),
+        SpoolNote::Inherited(fd) => context.inherited.push(fd),
+        SpoolNote::Identity { .. } | SpoolNote::Looked(_) => {}
     }
 }
 

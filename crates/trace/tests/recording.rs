@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use quell_trace::context::{InheritedFd, NamespaceChange};
-use quell_trace::resolve::{Answer, Links};
+use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::{Ending, Finish, OpenedFile};
 use quell_trace::*;
 use std::path::Path;
@@ -25,10 +25,10 @@ fn header() -> Header {
 struct World;
 
 impl Links for World {
-    fn link(&mut self, path: &[u8]) -> Answer {
+    fn link(&mut self, path: &[u8]) -> LinkAnswer {
         match path {
-            b"/work/link" => Answer::Link(b"target".to_vec()),
-            _ => Answer::NoLink,
+            b"/work/link" => LinkAnswer::Link(b"target".to_vec()),
+            _ => LinkAnswer::NoLink,
         }
     }
 }

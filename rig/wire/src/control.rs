@@ -6,8 +6,8 @@
 //! status                                                                             -> a JSON object
 //! ```
 //!
-//! Anything else, or a request that fails, is answered by `error: ...`. Who may call is decided by the mode of the
-//! directory that the socket lies in.
+//! The answer to anything else, and to a request that fails, is `error: ...`. The mode of the directory that holds the socket
+//! decides who may call.
 
 use std::io::{IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ struct Request {
     device: Option<OwnedFd>,
 }
 
-/// Answers one caller. What goes wrong with the caller is the caller's affair and does not stop the wire.
+/// Answers one caller. A failure of the caller does not stop the wire.
 pub(crate) fn serve(listener: &UnixListener, switch: &mut Switch) {
     let Ok((mut caller, _)) = listener.accept() else { return };
     let answer = match receive(&caller) {

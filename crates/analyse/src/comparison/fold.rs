@@ -1,11 +1,11 @@
 //! Names that are new in every run by themselves: process numbers, job numbers, temporary names.
 //!
-//! Two runs of one program never agree on them, and each would stand in a comparison twice, as gone and as new. What
-//! changes is folded into `[..]`. Versions and dates are names like others and stay: that they changed is what a reader
-//! wants to know. So numbers are folded only where they are known to be of one run: below `/proc` and temporary
-//! directories, in names of the job, and where they are too long to be anything else.
+//! Two runs of one program never agree on them, and each would stand in a comparison twice, as gone and as new. Such
+//! parts are folded into `[..]`. Versions and dates are names like others and stay: a reader wants to know of their change. So
+//! numbers are folded only where they are known to be of one run: below `/proc` and temporary directories, in names of the job,
+//! and where they are too long to be anything else.
 
-/// Stands for what changes from run to run.
+/// Stands for a part that changes from run to run.
 const MARK: &[u8] = b"[..]";
 /// Directories, at the begin of a path, below which names are made up by programs.
 const TEMPORARY: &[&[u8]] = &[b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/dev/pts/", b"/run/", b"/proc/"];

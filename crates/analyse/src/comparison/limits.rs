@@ -1,6 +1,6 @@
 //! Totals that must not grow from one run to the next: the gate of a continuous integration.
 
-use super::{Comparison, Side};
+use super::{ComparedRun, Comparison};
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,7 +56,7 @@ impl Metric {
         }
     }
 
-    fn of(self, side: &Side) -> u64 {
+    fn of(self, side: &ComparedRun) -> u64 {
         let totals = &side.totals;
         match self {
             Self::MetadataOperations => totals.metadata_operations,
@@ -93,14 +93,14 @@ impl Tolerance {
 
 /// A total, and by how much it may grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub struct IncreaseLimit {
     /// The total.
     pub metric: Metric,
     /// By how much it may grow.
     pub tolerance: Tolerance,
 }
 
-impl FromStr for Limit {
+impl FromStr for IncreaseLimit {
     type Err = LimitError;
 
     /// `METRIC`, which may not grow at all, `METRIC=COUNT` or `METRIC=PERCENT%`.
@@ -118,7 +118,7 @@ impl FromStr for Limit {
     }
 }
 
-/// The reason for which a text is no [`Limit`].
+/// The reason for which a text is no [`IncreaseLimit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitError {
     /// There is no total of this name.
@@ -170,8 +170,8 @@ impl fmt::Display for Increase {
 }
 
 /// The limits that the second run is over. Shape: in the order of `limits`.
-pub fn increases(comparison: &Comparison, limits: &[Limit]) -> Vec<Increase> {
-    let increase = |limit: &Limit| {
+pub fn increases(comparison: &Comparison, limits: &[IncreaseLimit]) -> Vec<Increase> {
+    let increase = |limit: &IncreaseLimit| {
         let (a, b) = (limit.metric.of(&comparison.a), limit.metric.of(&comparison.b));
         let most = limit.tolerance.most(a);
         (b > most).then_some(Increase { metric: limit.metric, a, b, most })

@@ -11,9 +11,9 @@ mod paths;
 mod searches;
 
 pub use change::Change;
-pub use limits::{Increase, Limit, LimitError, Metric, Tolerance, increases};
-pub use model::{CallPair, CallsAndErrors, Comparison, Side};
-pub use paths::{By, Common, PathPair, Paths, Share};
+pub use limits::{Increase, IncreaseLimit, LimitError, Metric, Tolerance, increases};
+pub use model::{CallPair, CallsAndErrors, ComparedRun, Comparison};
+pub use paths::{Common, CommonBy, PathPair, Paths, Share};
 pub use searches::EntryPair;
 
 use crate::Summary;
@@ -44,8 +44,8 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
     }
 }
 
-fn side(summary: &Summary) -> Side {
-    Side {
+fn side(summary: &Summary) -> ComparedRun {
+    ComparedRun {
         names: summary.recordings.iter().map(|facts| facts.name.clone()).collect(),
         command: summary.command().to_vec(),
         seconds: summary.seconds(),

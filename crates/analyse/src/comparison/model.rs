@@ -9,9 +9,9 @@ use quell_trace::Call;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The run before, or the plain one.
-    pub a: Side,
+    pub a: ComparedRun,
     /// The run after, or the one with an image.
-    pub b: Side,
+    pub b: ComparedRun,
     /// Shape: sorted by the name of the call; each is in at least one of the runs.
     pub calls: Vec<CallPair>,
     /// Entries of search lists that were asked differently.
@@ -22,7 +22,7 @@ pub struct Comparison {
 
 /// One run of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Side {
+pub struct ComparedRun {
     /// The names of its recordings.
     pub names: Vec<String>,
     /// Its command.

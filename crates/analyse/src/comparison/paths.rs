@@ -91,7 +91,7 @@ pub struct Common<'a> {
 
 /// The part of a path that rows have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum CommonBy {
     /// The directory that they are in.
     Directory,
     /// Their last component.
@@ -101,14 +101,14 @@ pub enum By {
 impl Paths {
     /// The changed paths, put together. Shape: those that two and more have in common, by the change of operations,
     /// most first, then by name.
-    pub fn common(&self, by: By) -> Vec<Common<'_>> {
+    pub fn common(&self, by: CommonBy) -> Vec<Common<'_>> {
         let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
         for pair in &self.changed {
             let (directory, name) = pair.path.rsplit_once('/').unwrap_or(("", &pair.path));
             let key = match by {
-                By::Directory if directory.is_empty() => "/",
-                By::Directory => directory,
-                By::Name => name,
+                CommonBy::Directory if directory.is_empty() => "/",
+                CommonBy::Directory => directory,
+                CommonBy::Name => name,
             };
             shares.entry(key).or_default().add(pair);
         }

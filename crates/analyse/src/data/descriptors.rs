@@ -9,7 +9,7 @@
 //! `execve`, or the end of the last process that has its table. Descriptors passed over sockets are not followed: what is
 //! done with them counts, but their place in the file is unknown.
 
-use super::transfers::{Direction, Order, Place};
+use super::transfers::{Direction, RequestOrder, RequestPlace};
 use quell_trace::{Bytes, Context, Event, Fd, Nanos, Process, ProcessId, Thread, ThreadId};
 use std::collections::BTreeMap;
 
@@ -65,7 +65,12 @@ impl OpenFile {
     }
 
     /// Moves data at the position, or at an offset that leaves it alone.
-    pub(super) fn transfer(&mut self, direction: Direction, offset: Option<u64>, moved: Bytes) -> Place {
+    pub(super) fn transfer(
+        &mut self,
+        direction: Direction,
+        offset: Option<u64>,
+        moved: Bytes,
+    ) -> RequestPlace {
         let end = match direction {
             Direction::Read => &mut self.read_end,
             Direction::Write => &mut self.write_end,
@@ -78,13 +83,13 @@ impl OpenFile {
         };
         let after = Position { at: begin.at.saturating_add(moved.0), ..begin };
         let order = match *end {
-            _ if appends => Order::Sequential,
-            None if begin.at == 0 || !begin.from_begin => Order::Sequential,
-            Some(end) if end == begin => Order::Sequential,
+            _ if appends => RequestOrder::Sequential,
+            None if begin.at == 0 || !begin.from_begin => RequestOrder::Sequential,
+            Some(end) if end == begin => RequestOrder::Sequential,
             Some(end) if end.from_begin == begin.from_begin && end.at < begin.at => {
-                Order::Gap(Bytes(begin.at - end.at))
+                RequestOrder::Gap(Bytes(begin.at - end.at))
             }
-            _ => Order::Other,
+            _ => RequestOrder::Other,
         };
         if moved.0 > 0 {
             *end = Some(after);
@@ -92,7 +97,7 @@ impl OpenFile {
         if offset.is_none() || appends {
             self.position = after;
         }
-        Place { begin: begin.from_begin.then_some(begin.at), order }
+        RequestPlace { begin: begin.from_begin.then_some(begin.at), order }
     }
 }
 
@@ -157,7 +162,7 @@ impl Descriptors {
             self.end_next();
         }
         while self.threads.get(self.uses.len()).is_some_and(|thread| thread.start <= event.end()) {
-            self.bear();
+            self.add_next_thread();
         }
     }
 
@@ -260,7 +265,7 @@ impl Descriptors {
         closing.into_iter().for_each(|fd| self.forget(event.thread, fd, event.end()));
     }
 
-    fn bear(&mut self) {
+    fn add_next_thread(&mut self) {
         let number = self.uses.len() as u32;
         let thread = &self.threads[self.uses.len()];
         let (process, shares) = (thread.process, thread.shares_files);

@@ -2,7 +2,7 @@
 
 use super::descriptors::{Descriptors, OpenFile};
 use super::peaks::PeakTally;
-use super::transfers::{Direction, Order, Place};
+use super::transfers::{Direction, RequestOrder, RequestPlace};
 use super::{Data, FileData, Streams};
 use crate::counts::{add_bytes, add_time};
 use quell_trace::flags::{
@@ -205,7 +205,7 @@ impl<'a> DataTally<'a> {
         moved: Bytes,
         may_pass_offsets: bool,
     ) {
-        let mut place = Place { begin: None, order: Order::Other };
+        let mut place = RequestPlace { begin: None, order: RequestOrder::Other };
         if let Some(open) = self.descriptors.file(event.thread, fd) {
             if may_pass_offsets {
                 open.forget_origin();

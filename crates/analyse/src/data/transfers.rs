@@ -118,7 +118,7 @@ impl Transfers {
     }
 
     /// Counts a call that moved `moved` bytes to or from `place`.
-    pub(super) fn count(&mut self, moved: Bytes, time: Nanos, place: Place, stripe: Option<Bytes>) {
+    pub(super) fn count(&mut self, moved: Bytes, time: Nanos, place: RequestPlace, stripe: Option<Bytes>) {
         self.calls += 1;
         add_bytes(&mut self.bytes, moved);
         crate::counts::add_time(&mut self.time, time);
@@ -127,12 +127,12 @@ impl Transfers {
             return;
         }
         match place.order {
-            Order::Sequential => self.sequential += 1,
-            Order::Gap(bytes) => {
+            RequestOrder::Sequential => self.sequential += 1,
+            RequestOrder::Gap(bytes) => {
                 self.gaps += 1;
                 add_bytes(&mut self.gap_bytes, bytes);
             }
-            Order::Other => {}
+            RequestOrder::Other => {}
         }
         if let (Some(Bytes(stripe @ 1..)), Some(begin)) = (stripe, place.begin) {
             self.stripe_sized += u64::from(begin.is_multiple_of(stripe) && moved.0.is_multiple_of(stripe));
@@ -142,15 +142,15 @@ impl Transfers {
 
 /// The place of a request in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RequestPlace {
     /// Its begin; `None` when that is not known.
     pub(super) begin: Option<u64>,
-    pub(super) order: Order,
+    pub(super) order: RequestOrder,
 }
 
 /// The place of a request relative to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum RequestOrder {
     Sequential,
     Gap(Bytes),
     /// Before it, over it, or unknown.
@@ -178,7 +178,7 @@ mod tests {
     fn stripe_sized_requests_begin_at_a_stripe_and_end_at_one() {
         let mut transfers = Transfers::default();
         for (begin, moved) in [(Some(0), 4), (Some(4), 8), (Some(2), 4), (Some(4), 3), (None, 4)] {
-            let place = Place { begin, order: Order::Other };
+            let place = RequestPlace { begin, order: RequestOrder::Other };
             transfers.count(Bytes(moved), Nanos(1), place, Some(Bytes(4)));
         }
         assert_eq!((transfers.stripe_sized, transfers.calls, transfers.average()), (2, 5, Bytes(4)));

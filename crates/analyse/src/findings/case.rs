@@ -1,10 +1,10 @@
 //! The input of rules: a summary with its paths in order, the limits in force, and the file systems that count.
 
-use super::effect::{Effect, Kind};
-use super::limits::Limit;
+use super::effect::{Effect, RemovedKind};
+use super::limits::FindingLimit;
 use super::words::is_within;
 use super::{LimitsInForce, Threshold, words};
-use crate::{PathCounts, Scope, Summary};
+use crate::{PathCounts, RankingScope, Summary};
 use quell_trace::ServedBy;
 
 /// A summary as rules see it.
@@ -15,7 +15,7 @@ pub(super) struct Case<'a> {
     /// Shape: sorted by path; those on file systems that count.
     pub(super) paths: Vec<(&'a [u8], &'a PathCounts)>,
     /// The network when it, or an image over it, served anything: local operations then cost no other node anything.
-    pub(super) scope: Scope,
+    pub(super) scope: RankingScope,
     /// Recordings, at least 1.
     pub(super) starts: u64,
     /// Metadata operations of the whole.
@@ -25,10 +25,10 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn new(summary: &'a Summary, limits: &'a LimitsInForce) -> Self {
         let shared = summary.served.network + summary.served.quell > 0;
-        let scope = if shared { Scope::Network } else { Scope::All };
+        let scope = if shared { RankingScope::Network } else { RankingScope::All };
         let counts = |path: &[u8], counts: &PathCounts| match scope {
-            Scope::Network => counts.served_by == Some(ServedBy::Network),
-            Scope::All => !is_of_the_kernel(path),
+            RankingScope::Network => counts.served_by == Some(ServedBy::Network),
+            RankingScope::All => !is_of_the_kernel(path),
         };
         let paths = summary.paths.iter().map(|(path, counts)| (&**path, counts));
         let mut paths: Vec<_> = paths.filter(|(path, of)| counts(path, of)).collect();
@@ -38,7 +38,7 @@ impl<'a> Case<'a> {
     }
 
     /// The limit in force.
-    pub(super) fn limit(&self, limit: &Limit) -> Threshold {
+    pub(super) fn limit(&self, limit: &FindingLimit) -> Threshold {
         let threshold = limit.threshold;
         let value = self.limits.thresholds.get(threshold.name).copied().unwrap_or(threshold.value);
         Threshold { value, ..threshold }
@@ -87,8 +87,8 @@ impl<'a> Case<'a> {
     /// True where the file system of a path counts.
     pub(super) fn counts(&self, path: &[u8]) -> bool {
         match self.scope {
-            Scope::Network => self.file_system(path).map(ServedBy::of_type) == Some(ServedBy::Network),
-            Scope::All => !is_of_the_kernel(path),
+            RankingScope::Network => self.file_system(path).map(ServedBy::of_type) == Some(ServedBy::Network),
+            RankingScope::All => !is_of_the_kernel(path),
         }
     }
 
@@ -133,12 +133,12 @@ impl<'a> Case<'a> {
         let within = || self.within(directory).filter(|(_, path, _)| counts(path));
         for (path, _, counts) in within() {
             let count = counts.missed.min(left);
-            effect.remove(path, Kind::Missed, count);
+            effect.remove(path, RemovedKind::Missed, count);
             left -= count;
         }
         for (path, _, counts) in within() {
             let count = (counts.metadata_operations - counts.missed).min(left);
-            effect.remove(path, Kind::Stat, count);
+            effect.remove(path, RemovedKind::Stat, count);
             left -= count;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::effect::Effect;
-use super::limits::Limit;
+use super::limits::FindingLimit;
 use super::{Cost, Counted, Finding, Remedy};
 
 /// A finding with what its remedy takes away.
@@ -15,18 +15,18 @@ pub(super) struct Found {
 /// A finding of a rule before its effect is counted.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
-    pub(super) limit: &'static Limit,
+    pub(super) limit: &'static FindingLimit,
     pub(super) measured: f64,
     pub(super) title: String,
     pub(super) evidence: Vec<String>,
     /// Operations that the cause is responsible for, and what they are.
     pub(super) operations: u64,
-    pub(super) change: Change,
+    pub(super) change: RemedyDraft,
 }
 
 /// A remedy before its effect is counted.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct RemedyDraft {
     text: String,
     command: String,
     cost: Cost,
@@ -34,7 +34,7 @@ pub(super) struct Change {
     effect: Effect,
 }
 
-impl Change {
+impl RemedyDraft {
     pub(super) fn of(
         text: impl Into<String>,
         command: impl Into<String>,
@@ -58,7 +58,7 @@ impl Draft {
     }
 
     fn counted(self, case: &Case<'_>, counted: Counted, remaining: u64) -> Option<Found> {
-        let Change { text, command, cost, effect } = self.change;
+        let RemedyDraft { text, command, cost, effect } = self.change;
         let threshold = case.limit(self.limit);
         if self.measured <= threshold.value {
             return None;

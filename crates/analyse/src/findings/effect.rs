@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// The kind of operation that disappears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
+pub(super) enum RemovedKind {
     /// Those that failed because the name is absent.
     Missed,
     /// Attributes by name.
@@ -18,14 +18,14 @@ pub(super) enum Kind {
     All,
 }
 
-const KINDS: usize = Kind::All as usize;
+const KINDS: usize = RemovedKind::All as usize;
 
 /// Operations that disappear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Removal {
     /// The path. Range: index into [`super::case::Case::paths`].
     pub(super) path: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: RemovedKind,
     /// Their number.
     pub(super) count: u64,
 }
@@ -40,7 +40,7 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    pub(super) fn remove(&mut self, path: u32, kind: Kind, count: u64) {
+    pub(super) fn remove(&mut self, path: u32, kind: RemovedKind, count: u64) {
         if count > 0 {
             self.removals.push(Removal { path, kind, count });
         }
@@ -62,21 +62,21 @@ impl Effect {
 /// Of one kind of operation on one path, two remedies are taken to remove the same ones as far as they can: the sum is
 /// never more than what is there, and never claims an operation twice.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Together {
+pub(super) struct RemedySum {
     paths: HashMap<u32, [u64; KINDS]>,
     whole: HashMap<u32, u64>,
     removed: u64,
     added: u64,
 }
 
-impl Together {
+impl RemedySum {
     /// Applies one more remedy. `operations` tells how many there are on a path.
     pub(super) fn apply(&mut self, effect: &Effect, operations: &dyn Fn(u32) -> u64) {
         self.added += effect.added;
         for removal in &effect.removals {
             let before = self.of(removal.path, operations);
             match removal.kind {
-                Kind::All => {
+                RemovedKind::All => {
                     let whole = self.whole.entry(removal.path).or_default();
                     *whole = (*whole).max(removal.count);
                 }
@@ -105,7 +105,7 @@ impl Together {
 mod tests {
     use super::*;
 
-    fn effect(removals: &[(u32, Kind, u64)]) -> Effect {
+    fn effect(removals: &[(u32, RemovedKind, u64)]) -> Effect {
         let mut effect = Effect::default();
         removals.iter().for_each(|&(path, kind, count)| effect.remove(path, kind, count));
         effect
@@ -113,17 +113,17 @@ mod tests {
 
     #[test]
     fn what_two_remedies_remove_is_counted_once() {
-        let entry = effect(&[(0, Kind::Missed, 8), (1, Kind::Missed, 2)]);
-        let image = effect(&[(0, Kind::All, 10), (1, Kind::All, 5)]);
-        let stats = effect(&[(1, Kind::Stat, 2)]);
+        let entry = effect(&[(0, RemovedKind::Missed, 8), (1, RemovedKind::Missed, 2)]);
+        let image = effect(&[(0, RemovedKind::All, 10), (1, RemovedKind::All, 5)]);
+        let stats = effect(&[(1, RemovedKind::Stat, 2)]);
         let operations = |path| [10, 5][path as usize];
         assert_eq!((entry.after(20), image.after(20), stats.after(20)), (10, 5, 18));
         for order in [[&entry, &image, &stats], [&stats, &entry, &image]] {
-            let mut together = Together::default();
+            let mut together = RemedySum::default();
             order.into_iter().for_each(|effect| together.apply(effect, &operations));
             assert_eq!(together.after(20), 5);
         }
-        let mut together = Together::default();
+        let mut together = RemedySum::default();
         together.apply(&entry, &operations);
         together.apply(&stats, &operations);
         assert_eq!(together.after(20), 8, "different kinds add up");

@@ -4,8 +4,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::image;
 use super::limits::{MANY_CREATES, OPEN_CLOSE_CHURN, SMALL_FILE, SMALL_FILES_BY_EVERY_RANK};
 use super::words::{count, directory, number};
@@ -24,7 +24,7 @@ pub(super) fn churn(case: &Case<'_>) -> Vec<Found> {
         // A directory is opened to be listed: that is another cause.
         let reopened = u64::from(counts.habits.reopened);
         if reopened > OFTEN * case.starts && counts.habits.list_calls == 0 && !case.is_awaited(path) {
-            effect.remove(number, Kind::Open, reopened + asked_of_descriptors(counts));
+            effect.remove(number, RemovedKind::Open, reopened + asked_of_descriptors(counts));
             rows.push((reopened, path));
         }
     }
@@ -38,7 +38,7 @@ pub(super) fn churn(case: &Case<'_>) -> Vec<Found> {
             format!("{}: opened again {} times", escape(path), number(opens))
         }),
         operations: effect.removed(),
-        change: Change::of(
+        change: RemedyDraft::of(
             "open each file once and keep it open, or keep in memory what was read",
             "move the open out of the loop, and the close behind it",
             Cost::Program,
@@ -76,7 +76,7 @@ pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
     for names in directories.values() {
         // One file takes the place of all: of each operation, what its first name needs stays.
         for (number, counts) in names.iter().skip(1) {
-            effect.remove(*number, Kind::All, counts.metadata_operations);
+            effect.remove(*number, RemovedKind::All, counts.metadata_operations);
         }
     }
     let command = format!("H5Fcreate(\"{}.h5\", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)", escape(worst));
@@ -86,7 +86,7 @@ pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
         title: format!("{} were made in {}", count(largest_count, "file"), escape(worst)),
         evidence: largest(rows, |files, path| format!("{}: {}", escape(path), count(files, "name"))),
         operations: effect.removed(),
-        change: Change::of(ONE_FILE, command, Cost::Program, effect),
+        change: RemedyDraft::of(ONE_FILE, command, Cost::Program, effect),
     }
     .over(case)
     .into_iter()

@@ -5,19 +5,19 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::Change;
-use super::effect::{Effect, Kind};
+use super::draft::RemedyDraft;
+use super::effect::{Effect, RemovedKind};
 use super::words::{directory, is_within, quoted};
-use crate::{Scope, local_roots, root_flags};
+use crate::{RankingScope, local_roots, root_flags};
 use quell_trace::ServedBy;
 use std::ops::Range;
 
 /// The image that serves the paths of a finding. Where a network file system is asked, it holds everything below
 /// it that can be packed; on this node's own file systems it holds one directory, that of these paths.
-pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8], u64)>) -> Change {
+pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8], u64)>) -> RemedyDraft {
     let (roots, option) = match case.scope {
-        Scope::Network => (network_roots(case), String::new()),
-        Scope::All => match common_directory(paths) {
+        RankingScope::Network => (network_roots(case), String::new()),
+        RankingScope::All => match common_directory(paths) {
             Some(root) => {
                 let option = format!(" --root {}", quoted(&root));
                 (vec![root], option)
@@ -31,7 +31,7 @@ pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8]
     };
     let (traces, image) = (case.summary.trace_words(), case.summary.image_word());
     let runs = case.commands().map(|command| format!("quell run {image} -- {command}"));
-    Change::of(
+    RemedyDraft::of(
         "start it from an image, which answers these operations on each node",
         std::iter::once(format!("quell pack {traces}{option} -o {image}"))
             .chain(runs)
@@ -89,13 +89,13 @@ fn served(case: &Case<'_>, roots: &[Vec<u8>]) -> Effect {
     for root in roots {
         let first = case.paths.partition_point(|(path, _)| *path < root.as_slice());
         let length = case.paths[first..].partition_point(|(path, _)| path.starts_with(root));
-        chooser.consider(root, first..first + length, case.scope == Scope::All);
+        chooser.consider(root, first..first + length, case.scope == RankingScope::All);
     }
     chooser.chosen.sort_unstable();
     chooser.chosen.dedup();
     let mut effect = Effect::default();
     for path in chooser.chosen {
-        effect.remove(path, Kind::All, case.operations(path));
+        effect.remove(path, RemovedKind::All, case.operations(path));
     }
     effect
 }

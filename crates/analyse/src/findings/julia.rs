@@ -4,8 +4,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::limits::JULIA_WITHOUT_IMAGE;
 use super::words::{command, count, is_within, last, number};
 use quell_base::escape;
@@ -26,7 +26,8 @@ pub(super) fn julia(case: &Case<'_>) -> Vec<Found> {
         (stats + u64::from(counts.habits.stats), opens + u64::from(counts.habits.opens))
     });
     let mut effect = Effect::default();
-    rows.iter().for_each(|(path, _, counts)| effect.remove(*path, Kind::All, counts.metadata_operations));
+    rows.iter()
+        .for_each(|(path, _, counts)| effect.remove(*path, RemovedKind::All, counts.metadata_operations));
     let files = rows.iter().map(|(_, path, counts)| (counts.metadata_operations, *path)).collect();
     let mut with_image = line.clone();
     with_image.splice(1..1, ["-J".to_owned(), "sysimage.so".to_owned()]);
@@ -47,7 +48,7 @@ pub(super) fn julia(case: &Case<'_>) -> Vec<Found> {
             }))
             .collect(),
         operations,
-        change: Change::of(text, command, Cost::Setup, effect),
+        change: RemedyDraft::of(text, command, Cost::Setup, effect),
     }
     .over(case)
     .into_iter()

@@ -4,7 +4,7 @@ use super::Threshold;
 
 /// A limit as it is declared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub struct FindingLimit {
     /// The name and its default.
     pub threshold: Threshold,
     /// The figure that is measured against it.
@@ -13,13 +13,13 @@ pub struct Limit {
 
 macro_rules! limits {
     ($($constant:ident $name:literal $value:literal $unit:literal $meaning:literal;)*) => {
-        $(pub(super) const $constant: Limit = Limit {
+        $(pub(super) const $constant: FindingLimit = FindingLimit {
             threshold: Threshold { name: $name, value: $value, unit: $unit },
             meaning: $meaning,
         };)*
 
         /// Every limit. Shape: sorted by name.
-        pub const LIMITS: &[Limit] = &[$($constant,)*];
+        pub const LIMITS: &[FindingLimit] = &[$($constant,)*];
     };
 }
 
@@ -60,7 +60,7 @@ limits! {
     REPEATED_STATS "repeated-stats" 500.0 "operations"
         "operations of a recording by which a program asked again for attributes of unchanged paths, more than 10 times each";
     SEARCH_LIST_MISSES "search-list-misses" 200.0 "operations"
-        "operations of a recording in a list of directories of any program, that go with idle entries or with one directory for all";
+        "operations of a recording that a shorter search list would spare, without idle entries or with all entries in one directory";
     SEARCH_PATH_MISSES "search-path-misses" 200.0 "operations"
         "operations of a recording in entries of one search list that never had what was looked for";
     SMALL_FILE "small-file" 1048576.0 "bytes"

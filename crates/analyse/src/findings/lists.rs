@@ -2,8 +2,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft};
+use super::effect::{Effect, RemovedKind};
 use super::limits::SEARCH_LIST_MISSES;
 use super::search_paths::{names, variable};
 use super::words::{self, command, count, is_within, number, quoted};
@@ -145,32 +145,33 @@ impl Listed<'_, '_> {
         sentences
     }
 
-    fn removal(&self, idle: &[&Entry<'_>]) -> Change {
+    fn removal(&self, idle: &[&Entry<'_>]) -> RemedyDraft {
         let mut effect = self.without(idle.iter().map(|entry| (*entry, entry.counts.probes)));
         let mut walked: BTreeMap<u32, u64> = BTreeMap::new();
         for entry in idle {
             let numbers = above(&entry.facts.resolved).filter_map(|path| self.case.path(path));
             numbers.for_each(|(number, _)| *walked.entry(number).or_default() += entry.facts.walked);
         }
-        walked.into_iter().for_each(|(number, count)| effect.remove(number, Kind::NoLink, count));
+        walked.into_iter().for_each(|(number, count)| effect.remove(number, RemovedKind::NoLink, count));
         let text = "take these entries out of the list for this program, which finds nothing in them";
         match &self.facts.source {
             ListSource::Variable { name, value } => {
                 let keys: Vec<_> = idle.iter().map(|entry| (entry.key, *entry.counts)).collect();
                 let change = variable(self.case, SearchKind::Other, name, value, &keys, &effect);
-                change.unwrap_or_else(|| Change::of(text, format!("$EDITOR {name}"), Cost::Setup, effect))
+                change
+                    .unwrap_or_else(|| RemedyDraft::of(text, format!("$EDITOR {name}"), Cost::Setup, effect))
             }
             ListSource::Arguments { option, command: words } => {
                 let kept =
                     |text: &str| !idle.iter().any(|entry| names(self.case, text, &entry.key.directory));
-                Change::of(text, command(arguments(words, option, kept)), Cost::Nothing, effect)
+                RemedyDraft::of(text, command(arguments(words, option, kept)), Cost::Nothing, effect)
             }
-            ListSource::Unknown { .. } => Change::of(text, self.editor(), Cost::Setup, effect),
+            ListSource::Unknown { .. } => RemedyDraft::of(text, self.editor(), Cost::Setup, effect),
         }
     }
 
     /// One directory in the place of all. What stands in several entries is copied from the first, as the search takes it.
-    fn merged(&self) -> Change {
+    fn merged(&self) -> RemedyDraft {
         let effect = self.without(self.entries.iter().map(|entry| (entry, entry.facts.spare)));
         let directories: Vec<String> =
             self.entries.iter().map(|entry| quoted(&entry.key.directory)).collect();
@@ -197,7 +198,7 @@ impl Listed<'_, '_> {
             }
             ListSource::Unknown { .. } => format!("{whole}; {}", self.editor()),
         };
-        Change::of(text, command, Cost::Setup, effect)
+        RemedyDraft::of(text, command, Cost::Setup, effect)
     }
 
     /// The file that may hold the list.

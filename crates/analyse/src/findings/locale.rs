@@ -2,8 +2,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::limits::LOCALE_FILES;
 use super::words::{count, last, quoted};
 use crate::PathCounts;
@@ -67,7 +67,7 @@ fn looked<'a>(case: &Case<'_>, places: &[&'a [u8]], counts: impl Fn(&PathCounts)
             let archive = last(name) == b"locale-archive" && asked.missed == asked.metadata_operations;
             operations += asked.metadata_operations;
             looked.missed += asked.missed;
-            let kind = if archive { Kind::Missed } else { Kind::All };
+            let kind = if archive { RemovedKind::Missed } else { RemovedKind::All };
             looked.effect.remove(path, kind, asked.metadata_operations);
         }
         if operations > 0 {
@@ -90,7 +90,7 @@ fn installed_as<'a>(case: &Case<'a>, places: &[&[u8]]) -> Option<&'a [u8]> {
 
 fn named_otherwise(variable: &str, name: &str, installed: &[u8], misses: Looked<'_>) -> Draft {
     let mut misses = misses;
-    misses.effect.removals.retain(|removal| removal.kind != Kind::Missed);
+    misses.effect.removals.retain(|removal| removal.kind != RemovedKind::Missed);
     let what = format!("looked for the locale {}, which is installed as {}", plain(name), escape(installed));
     let command = format!("export {variable}={}", quoted(installed));
     draft(what, "name the locale as it is installed", &command, misses)
@@ -127,6 +127,6 @@ fn draft(what: String, text: &str, command: &str, looked: Looked<'_>) -> Draft {
             format!("{}: {}", escape(place), count(operations, "operation"))
         }),
         operations,
-        change: Change::of(text, command, Cost::Nothing, looked.effect),
+        change: RemedyDraft::of(text, command, Cost::Nothing, looked.effect),
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! In a run that used a network file system, only its operations count; else all, as if they were shared. Each
-//! finding is computed as if its remedy were applied alone; the [`Plan`] adds remedies up without counting twice.
+//! finding is computed as if its remedy were applied alone; the [`RemedyPlan`] adds remedies up without counting twice.
 
 mod case;
 mod draft;
@@ -34,8 +34,8 @@ mod search_paths;
 mod words;
 
 pub use finding::{Cost, Counted, Finding, LimitsInForce, Remedy, Threshold};
-pub use limits::{LIMITS, Limit};
-pub use plan::{Plan, Step};
+pub use limits::{FindingLimit, LIMITS};
+pub use plan::{RemedyPlan, RemedyStep};
 
 use crate::Summary;
 use case::Case;
@@ -79,10 +79,10 @@ pub fn codes() -> Vec<&'static str> {
 /// Findings and their remedies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// Everything that is over its limit. Shape: those of [`FindingRank`], by operations in each, most first, then by code and title.
+    /// Everything that is over its limit. Shape: by `FindingRank`, then by operations, most first, then by code and title.
     pub findings: Vec<Finding>,
     /// Their remedies in the order in which to apply them.
-    pub plan: Plan,
+    pub plan: RemedyPlan,
 }
 
 /// Applies every rule.

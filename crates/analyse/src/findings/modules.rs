@@ -4,8 +4,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::limits::{MODULE_RC_FILES, MODULE_TREE_WALK};
 use super::words::{count, directory, last, quoted};
 use crate::SearchKind;
@@ -68,7 +68,7 @@ pub(super) fn walks(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(tree), count(operations, "operation"))
         }),
         operations: all,
-        change: Change::of(text, command, Cost::Setup, cached(case, tool, &trees)),
+        change: RemedyDraft::of(text, command, Cost::Setup, cached(case, tool, &trees)),
     }
     .over(case)
     .into_iter()
@@ -96,15 +96,15 @@ fn cache(tool: ModuleTool, trees: &[String]) -> (String, String) {
     }
 }
 
-/// With a cache nothing below a tree is asked. What reading the cache costs instead: of Environment Modules, as much
-/// in each tree; of Lmod, outside of them.
+/// With a cache no tool asks for anything below a tree. Environment Modules reads one cache in each tree instead, and Lmod one
+/// cache outside of the trees.
 fn cached(case: &Case<'_>, tool: ModuleTool, trees: &BTreeSet<Vec<u8>>) -> Effect {
     let mut effect = Effect::default();
     for tree in trees {
         let mut walked = false;
         for (number, _, counts) in case.within(tree).filter(|(_, path, _)| path != tree) {
             walked = true;
-            effect.remove(number, Kind::All, counts.metadata_operations);
+            effect.remove(number, RemovedKind::All, counts.metadata_operations);
         }
         if walked && tool == ModuleTool::EnvironmentModules {
             let components = tree.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).count() as u64;
@@ -135,7 +135,7 @@ pub(super) fn rc_files(case: &Case<'_>) -> Vec<Found> {
         let mut files = 0;
         for (number, _, counts) in below {
             files += 1;
-            effect.remove(number, Kind::All, counts.metadata_operations);
+            effect.remove(number, RemovedKind::All, counts.metadata_operations);
         }
         if files > 0 {
             let root = [tree, &b"/.modulerc"[..]].concat();
@@ -164,7 +164,7 @@ pub(super) fn rc_files(case: &Case<'_>) -> Vec<Found> {
         ),
         evidence: largest(rows, |files, tree| format!("{}: {}", escape(tree), count(files, "file"))),
         operations: effect.removed(),
-        change: Change::of(text, format!("$EDITOR {first}/.modulerc"), Cost::Setup, effect),
+        change: RemedyDraft::of(text, format!("$EDITOR {first}/.modulerc"), Cost::Setup, effect),
     }
     .over(case)
     .into_iter()

@@ -2,7 +2,7 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found};
+use super::draft::{Draft, Found, RemedyDraft};
 use super::effect::Effect;
 use super::limits::CHATTY_OUTPUT;
 use super::words::{bytes, count, last};
@@ -33,7 +33,7 @@ pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
         ),
         evidence: vec![format!("{} from {}", bytes(streams.bytes), count(ranks, "recorded rank"))],
         operations: streams.calls,
-        change: Change::of(
+        change: RemedyDraft::of(
             "print on rank 0 only, and switch debugging messages off",
             command,
             Cost::Program,

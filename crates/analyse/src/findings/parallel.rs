@@ -5,7 +5,7 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
+use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::Effect;
 use super::limits::{COLLECTIVE_BUFFERING, LUSTRE_STRIPING, SMALL_WRITE};
 use super::words::{bytes, count, directory, last, lfs_size, quoted};
@@ -49,7 +49,7 @@ pub(super) fn buffering(case: &Case<'_>) -> Vec<Found> {
             |writes, row| format!("{}: {} for {}", escape(row.0), count(writes, "write"), bytes(row.1)),
         ),
         operations: writes,
-        change: Change::of(text, command, cost, Effect::default()),
+        change: RemedyDraft::of(text, command, cost, Effect::default()),
     }
     .requests(case, remaining)
     .into_iter()
@@ -135,7 +135,7 @@ fn stripes(case: &Case<'_>, path: &[u8], written: &WrittenDirectory) -> Option<F
         ),
         evidence: Vec::new(),
         operations: written.files,
-        change: Change::of(
+        change: RemedyDraft::of(
             "set it on the directory before the run; files that exist keep theirs",
             format!("lfs setstripe -c {} -S {size} {}", advised.count, quoted(path)),
             Cost::Nothing,

@@ -2,22 +2,22 @@
 
 use super::case::Case;
 use super::draft::Found;
-use super::effect::Together;
+use super::effect::RemedySum;
 use super::{Cost, Counted, Finding};
 use std::cmp::Reverse;
 
 /// Remedies in the order in which to apply them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RemedyPlan {
     /// Metadata operations of the run as it was recorded.
     pub metadata_operations: u64,
     /// Shape: remedies that cost nothing first, best first; each remedy once.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RemedyStep>,
 }
 
 /// A remedy, with the findings that it is for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct RemedyStep {
     /// The finding that it is for; the first of several.
     pub finding: Finding,
     /// The codes of all findings that this same remedy is for. Shape: distinct, in the order of the findings.
@@ -30,10 +30,10 @@ pub struct Step {
 }
 
 /// The plan for these findings.
-pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> Plan {
+pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> RemedyPlan {
     let mut left = remedies(found);
     let operations = |path| case.operations(path);
-    let (mut together, mut steps) = (Together::default(), Vec::new());
+    let (mut together, mut steps) = (RemedySum::default(), Vec::new());
     while let Some(next) = best(&left, &together, case.total, &operations) {
         let (found, codes) = left.remove(next);
         let mut applied = together.clone();
@@ -44,9 +44,9 @@ pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> Plan {
             continue;
         }
         together = applied;
-        steps.push(Step { finding: found.finding, codes, saves, together: together.after(case.total) });
+        steps.push(RemedyStep { finding: found.finding, codes, saves, together: together.after(case.total) });
     }
-    Plan { metadata_operations: case.total, steps }
+    RemedyPlan { metadata_operations: case.total, steps }
 }
 
 /// True where the steps before did nearly all that this one would do alone: it would not be a finding any more.
@@ -93,7 +93,7 @@ fn is_same(a: &Finding, b: &Finding) -> bool {
 /// The cheapest remedy that takes most away of what is left; ties by its code.
 fn best(
     left: &[(Found, Vec<&'static str>)],
-    together: &Together,
+    together: &RemedySum,
     total: u64,
     operations: &dyn Fn(u32) -> u64,
 ) -> Option<usize> {

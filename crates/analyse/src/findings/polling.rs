@@ -2,8 +2,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::limits::POLLING;
 use super::words::{count, last};
 use quell_base::escape;
@@ -16,7 +16,7 @@ pub(super) fn polling(case: &Case<'_>) -> Vec<Found> {
         let Some((number, counts)) = case.path(path) else { continue };
         // One look a second, and one at the begin, stay.
         let stay = time.0 / SECOND + case.starts;
-        effect.remove(number, Kind::All, counts.metadata_operations.saturating_sub(stay));
+        effect.remove(number, RemovedKind::All, counts.metadata_operations.saturating_sub(stay));
         rows.push((counts.metadata_operations, path));
     }
     let operations: u64 = rows.iter().map(|(operations, _)| operations).sum();
@@ -29,7 +29,7 @@ pub(super) fn polling(case: &Case<'_>) -> Vec<Found> {
         title: format!("the program waits for {names} and asked {}", count(operations, "time")),
         evidence: largest(rows, |times, path| format!("{}: {}", escape(path), count(times, "operation"))),
         operations,
-        change: Change::of(
+        change: RemedyDraft::of(
             "pause for a second between two looks, or let one rank look and tell the others; an image cannot answer, because \
              what is awaited may come from elsewhere",
             if python { "time.sleep(1)" } else { "sleep 1" },

@@ -2,8 +2,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::image;
 use super::limits::{PYTHON_BYTECODE, PYTHON_IMPORTS};
 use super::words::{count, directory, last, quoted};
@@ -72,7 +72,7 @@ pub(super) fn bytecode(case: &Case<'_>) -> Vec<Found> {
         if is_compiled {
             *homes.entry(directory(path)).or_default() += 1;
             // The source is no longer opened; what was asked of its descriptor is asked of the byte code's.
-            effect.remove(number, Kind::Open, counts.habits.opens.into());
+            effect.remove(number, RemovedKind::Open, counts.habits.opens.into());
         }
     }
     let files: u64 = homes.values().sum();
@@ -105,7 +105,7 @@ pub(super) fn bytecode(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(directory), count(files, "module"))
         }),
         operations: effect.removed(),
-        change: Change::of(text, command, cost, effect),
+        change: RemedyDraft::of(text, command, cost, effect),
     }
     .over(case)
     .into_iter()

@@ -2,8 +2,8 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
-use super::effect::{Effect, Kind};
+use super::draft::{Draft, Found, RemedyDraft, largest};
+use super::effect::{Effect, RemovedKind};
 use super::image;
 use super::limits::READLINK_STORM;
 use super::modules::{ModuleTool, trees};
@@ -35,8 +35,8 @@ pub(super) fn readlinks(case: &Case<'_>) -> Vec<Found> {
 
 /// Tcl asks for each component of each file that it opens; the library of Environment Modules opens them itself.
 /// Other operations that disappear (listings in two passes) are not counted here.
-fn extension_library(case: &Case<'_>) -> Change {
-    Change::of(
+fn extension_library(case: &Case<'_>) -> RemedyDraft {
+    RemedyDraft::of(
         "install the Tcl extension library of Environment Modules 4.3 or later, which opens modulefiles \
                without asking for each component of their path",
         "./configure --enable-libtclenvmodules && make install",
@@ -59,11 +59,11 @@ fn without_components(case: &Case<'_>) -> Effect {
             .filter_map(|tree| case.path(tree))
             .map(|(_, counts)| u64::from(counts.habits.not_links))
             .sum();
-        effect.remove(number, Kind::NoLink, if inside { calls } else { through.min(calls) });
+        effect.remove(number, RemovedKind::NoLink, if inside { calls } else { through.min(calls) });
     }
     effect
 }
 
-fn image(case: &Case<'_>, rows: &[(u64, &[u8])]) -> Change {
+fn image(case: &Case<'_>, rows: &[(u64, &[u8])]) -> RemedyDraft {
     image::serving(case, rows.iter().map(|(calls, path)| (*path, *calls)))
 }

@@ -4,9 +4,9 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
+use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::Effect;
-use super::limits::{Limit, SMALL_REQUEST, TINY_READS, TINY_WRITES};
+use super::limits::{FindingLimit, SMALL_REQUEST, TINY_READS, TINY_WRITES};
 use super::words::{bytes, count, last, number};
 use crate::data::{Direction, FileData, Transfers};
 use quell_base::escape;
@@ -33,7 +33,7 @@ struct RequestRow<'a> {
     each: f64,
 }
 
-fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) -> Option<Found> {
+fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static FindingLimit) -> Option<Found> {
     let small = Bytes(case.limit(&SMALL_REQUEST).value as u64);
     let most = case.limit(limit).value;
     // A program cannot open with a buffer what it did not open, such as its standard output.
@@ -65,7 +65,7 @@ fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) ->
             |tiny, row| format!("{}: {} for {}", escape(row.0), count(tiny, verb), bytes(row.1)),
         ),
         operations: tiny,
-        change: Change::of(text, command, cost, Effect::default()),
+        change: RemedyDraft::of(text, command, cost, Effect::default()),
     }
     .requests(case, remaining)
 }

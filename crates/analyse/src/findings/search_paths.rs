@@ -2,7 +2,7 @@
 
 use super::Cost;
 use super::case::Case;
-use super::draft::{Change, Draft, Found, largest};
+use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::Effect;
 use super::image;
 use super::limits::{PYTHON_USER_SITE, SEARCH_PATH_MISSES};
@@ -121,7 +121,7 @@ fn wanted(case: &Case<'_>, kind: SearchKind) -> Option<String> {
     Some(format!("most misses were for {name}{by}: {}", number(counts.missed)))
 }
 
-fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Change {
+fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> RemedyDraft {
     let effect = without(case, kind, entries);
     let variable = case.variable(origin).map(|value| variable(case, kind, origin, value, entries, &effect));
     variable
@@ -141,7 +141,7 @@ pub(super) fn variable(
     value: &str,
     entries: &Entries<'_>,
     effect: &Effect,
-) -> Option<Change> {
+) -> Option<RemedyDraft> {
     let (separators, separator): (&[char], &str) = match kind {
         SearchKind::Other => {
             let all = separators(value);
@@ -183,7 +183,7 @@ pub(super) fn variable(
         (false, 1) => format!("take this entry out of {name} for this program"),
         (false, _) => format!("take these entries out of {name} for this program"),
     };
-    Some(Change::of(text, command, Cost::Nothing, effect.clone()))
+    Some(RemedyDraft::of(text, command, Cost::Nothing, effect.clone()))
 }
 
 /// True where a part of a variable names this directory: as it is, or from the working directory of the command. Lua's parts
@@ -229,7 +229,7 @@ fn without(case: &Case<'_>, kind: SearchKind, entries: &Entries<'_>) -> Effect {
 }
 
 /// The RUNPATH of a file that can be written anew.
-fn run_path(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+fn run_path(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<RemedyDraft> {
     let file = origin.strip_prefix("RUNPATH of ").or_else(|| origin.strip_prefix("RPATH of "))?;
     let list = case.summary.run_paths.get(file.as_bytes())?;
     let home = directory(file.as_bytes());
@@ -247,11 +247,11 @@ fn run_path(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Chan
         false => format!("patchelf --set-rpath {} {file}", quoted(kept.join(":").as_bytes())),
     };
     let text = "take these entries out of the file, or build it without them".to_owned();
-    Some(Change::of(text, command, Cost::Setup, without(case, SearchKind::Loader, entries)))
+    Some(RemedyDraft::of(text, command, Cost::Setup, without(case, SearchKind::Loader, entries)))
 }
 
 /// The lines of a `.pth` file.
-fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<RemedyDraft> {
     origin.strip_suffix(".pth")?;
     let file = quoted(origin.as_bytes());
     let text = format!("take {} out of {}", count(entries.len() as u64, "line"), escape(origin.as_bytes()));
@@ -260,15 +260,15 @@ fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Cha
         .map(|(key, _)| format!(" -e {}", quoted([b"^", &*key.directory, b"/*$"].concat())))
         .collect();
     let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
-    Some(Change::of(text, command, Cost::Setup, without(case, SearchKind::Python, entries)))
+    Some(RemedyDraft::of(text, command, Cost::Setup, without(case, SearchKind::Python, entries)))
 }
 
 /// The entry that Python puts in front of its list by itself. Source: `python3(1)`, `-P`; from Python 3.11.
 const UNSAFE: [&str; 2] = ["working directory", "directory of the script"];
 
-fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<RemedyDraft> {
     (kind == SearchKind::Python && UNSAFE.contains(&origin)).then(|| {
-        Change::of(
+        RemedyDraft::of(
             "Python 3.11 and later leave out where the program runs or lies; it imports nothing from there",
             "export PYTHONSAFEPATH=1",
             Cost::Nothing,
@@ -277,7 +277,7 @@ fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<
     })
 }
 
-fn image(case: &Case<'_>, entries: &Entries<'_>) -> Change {
+fn image(case: &Case<'_>, entries: &Entries<'_>) -> RemedyDraft {
     let paths = entries.iter().flat_map(|(key, _)| case.within(&key.directory));
     let paths: Vec<_> = paths.map(|(_, path, counts)| (path, counts.missed)).collect();
     image::serving(case, paths.into_iter())
@@ -296,7 +296,7 @@ fn user_site_directory(case: &Case<'_>, entries: &Entries<'_>) -> Option<Found> 
         ),
         evidence: Vec::new(),
         operations: probes,
-        change: Change::of(
+        change: RemedyDraft::of(
             "leave the user's site directory out of the list",
             "export PYTHONNOUSERSITE=1",
             Cost::Nothing,

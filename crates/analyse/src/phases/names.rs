@@ -5,9 +5,9 @@ use quell_trace::{PathId, PathTable};
 
 /// The meaning of a name. Shape: bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kind(u8);
+pub(super) struct NameKind(u8);
 
-impl Kind {
+impl NameKind {
     /// It was looked at.
     const KNOWN: u8 = 1;
     /// A file of code or configuration that an interpreter loads.
@@ -68,17 +68,17 @@ impl Kind {
 
 /// The kinds of a recording's paths. Shape: one entry a path, found when it is asked for.
 #[derive(Debug)]
-pub(super) struct Kinds(Vec<Kind>);
+pub(super) struct NameKinds(Vec<NameKind>);
 
-impl Kinds {
+impl NameKinds {
     pub(super) fn new(paths: &PathTable) -> Self {
-        Self(vec![Kind::default(); paths.len()])
+        Self(vec![NameKind::default(); paths.len()])
     }
 
-    pub(super) fn of(&mut self, paths: &PathTable, path: PathId) -> Kind {
-        let Some(kind) = self.0.get_mut(path.0 as usize) else { return Kind::default() };
-        if *kind == Kind::default() {
-            *kind = Kind::of(paths.bytes(path));
+    pub(super) fn of(&mut self, paths: &PathTable, path: PathId) -> NameKind {
+        let Some(kind) = self.0.get_mut(path.0 as usize) else { return NameKind::default() };
+        if *kind == NameKind::default() {
+            *kind = NameKind::of(paths.bytes(path));
         }
         *kind
     }
@@ -155,14 +155,14 @@ mod tests {
             ("/root/ucx.conf", false, true, false),
             ("/usr/lib/libfabric/libpsm2-fi.so", true, false, true),
         ] {
-            let kind = Kind::of(path.as_bytes());
+            let kind = NameKind::of(path.as_bytes());
             let found = (kind.is_library(), kind.is_code(), kind.is_landmark());
             assert_eq!(found, (library, code, landmark), "{path}");
         }
         assert!(
-            Kind::of(b"/lib/libmpi.so.40").is_mpi_library()
-                && Kind::of(b"/lib/libmpich.so.12").is_mpi_library()
+            NameKind::of(b"/lib/libmpi.so.40").is_mpi_library()
+                && NameKind::of(b"/lib/libmpich.so.12").is_mpi_library()
         );
-        assert!(!Kind::of(b"/lib/libmpiwrapper.so").is_mpi_library());
+        assert!(!NameKind::of(b"/lib/libmpiwrapper.so").is_mpi_library());
     }
 }

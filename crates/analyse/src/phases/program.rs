@@ -2,25 +2,25 @@
 
 use super::Phase;
 use super::loader::{Libraries, Linkage, Loading};
-use super::names::Kind;
+use super::names::NameKind;
 use quell_trace::{Call, Class, Event, Nanos, PathId, PathTable};
 use std::ops::AddAssign;
 
 /// Operations of a phase, or operations of which the phase is not decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct PhaseOperations {
     pub(super) metadata_operations: u64,
     pub(super) missed: u64,
 }
 
-impl Counts {
+impl PhaseOperations {
     pub(super) fn of(event: &Event) -> Self {
         let metadata_operations = event.call.class().is_metadata().into();
         Self { metadata_operations, missed: event.is_miss().into() }
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for PhaseOperations {
     fn add_assign(&mut self, other: Self) {
         self.metadata_operations += other.metadata_operations;
         self.missed += other.missed;
@@ -30,13 +30,13 @@ impl AddAssign for Counts {
 /// Takes what is decided. Shape: one entry a phase.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
-    pub(super) counts: [Counts; Phase::ALL.len()],
+    pub(super) counts: [PhaseOperations; Phase::ALL.len()],
     /// From, until; of all programs, in the order in which they were decided.
     pub(super) times: [Vec<(Nanos, Nanos)>; Phase::ALL.len()],
 }
 
 impl Decided {
-    fn add(&mut self, phase: Phase, counts: Counts, from: Nanos, until: Nanos) {
+    fn add(&mut self, phase: Phase, counts: PhaseOperations, from: Nanos, until: Nanos) {
         self.counts[phase as usize] += counts;
         let times = &mut self.times[phase as usize];
         match times.last_mut() {
@@ -48,11 +48,11 @@ impl Decided {
 
 /// A program, from its `execve` on.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct PhaseProgram {
     loading: Option<Box<Loading>>,
     began: Nanos,
     /// Operations since `decided_until`, whose phase is not known yet.
-    pending: Counts,
+    pending: PhaseOperations,
     decided_until: Nanos,
     /// The end of its last event.
     last: Nanos,
@@ -80,24 +80,24 @@ enum Mpi {
 /// `MPI_Init` so far.
 #[derive(Clone, Copy, Debug)]
 struct WithinInit {
-    counts: Counts,
+    counts: PhaseOperations,
     since: Nanos,
     until: Nanos,
     /// The events after the last landmark.
-    tail: Counts,
+    tail: PhaseOperations,
     /// Operations in it that are not MPI's.
     others: u32,
 }
 
 /// The meaning of a program's events.
 #[derive(Debug)]
-pub(super) struct World<'a> {
+pub(super) struct ProgramWorld<'a> {
     pub(super) paths: &'a PathTable,
     pub(super) libraries: &'a Libraries,
     pub(super) decided: &'a mut Decided,
 }
 
-impl Program {
+impl PhaseProgram {
     /// The program that the event executed, or one that was running before anything was recorded.
     pub(super) fn new(libraries: &Libraries, program: Option<PathId>, event: &Event) -> Self {
         let linkage = libraries.linkage(program);
@@ -106,7 +106,7 @@ impl Program {
             loading: (executed && linkage != Linkage::Static)
                 .then(|| Box::new(Loading::new(libraries, program))),
             began: event.start,
-            pending: if executed { Counts::of(event) } else { Counts::default() },
+            pending: if executed { PhaseOperations::of(event) } else { PhaseOperations::default() },
             decided_until: event.start,
             last: event.end(),
             loaded: event.end(),
@@ -117,8 +117,14 @@ impl Program {
     }
 
     /// Counts an event. `is_first`: this program has not opened the target before.
-    pub(super) fn add(&mut self, event: &Event, kind: Kind, is_first: bool, world: &mut World<'_>) {
-        let counts = Counts::of(event);
+    pub(super) fn add(
+        &mut self,
+        event: &Event,
+        kind: NameKind,
+        is_first: bool,
+        world: &mut ProgramWorld<'_>,
+    ) {
+        let counts = PhaseOperations::of(event);
         if kind.is_mpi_library() && event.outcome.is_success() && matches!(self.mpi, Mpi::None) {
             self.mpi = Mpi::Before;
         }
@@ -145,10 +151,10 @@ impl Program {
         self.end_loading(decided);
         self.end_mpi(decided);
         let until = at.unwrap_or(self.last).max(self.last).max(self.decided_until);
-        if self.pending != Counts::default() || until > self.decided_until {
+        if self.pending != PhaseOperations::default() || until > self.decided_until {
             decided.add(Phase::Steady, self.pending, self.decided_until, until);
         }
-        (self.pending, self.decided_until, self.last) = (Counts::default(), until, until);
+        (self.pending, self.decided_until, self.last) = (PhaseOperations::default(), until, until);
     }
 
     fn end_loading(&mut self, decided: &mut Decided) {
@@ -170,16 +176,16 @@ impl Program {
     fn initialises_mpi(
         &mut self,
         event: &Event,
-        kind: Kind,
+        kind: NameKind,
         loads: bool,
-        counts: Counts,
+        counts: PhaseOperations,
         decided: &mut Decided,
     ) -> bool {
         let marks = kind.is_landmark() && counts.metadata_operations > 0 && !removes(event.call);
         match &mut self.mpi {
             Mpi::Before if marks => {
                 self.decide(Phase::Initialisation, event.start, decided);
-                let (since, until, tail) = (event.start, event.end(), Counts::default());
+                let (since, until, tail) = (event.start, event.end(), PhaseOperations::default());
                 self.mpi = Mpi::Within(Box::new(WithinInit { counts, since, until, tail, others: 0 }));
                 true
             }
@@ -205,7 +211,7 @@ impl Program {
         }
     }
 
-    fn initialises(&mut self, event: &Event, loads: bool, counts: Counts, decided: &mut Decided) {
+    fn initialises(&mut self, event: &Event, loads: bool, counts: PhaseOperations, decided: &mut Decided) {
         self.pending += counts;
         if loads && !self.settled {
             let quiet = event.start.since(self.loaded);
@@ -224,7 +230,14 @@ impl Program {
 
 impl WithinInit {
     /// Counts an event, if it may still be MPI's.
-    fn takes(&mut self, event: &Event, kind: Kind, marks: bool, loads_code: bool, counts: Counts) -> bool {
+    fn takes(
+        &mut self,
+        event: &Event,
+        kind: NameKind,
+        marks: bool,
+        loads_code: bool,
+        counts: PhaseOperations,
+    ) -> bool {
         let is_metadata = counts.metadata_operations > 0;
         let is_neutral =
             event.target.is_none() || kind.is_system() || kind.is_library() || kind.is_landmark();

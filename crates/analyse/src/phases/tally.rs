@@ -1,8 +1,8 @@
 //! Finds the phases of one recording, event by event.
 
 use super::loader::Libraries;
-use super::names::{Kind, Kinds};
-use super::program::{Decided, Program, World};
+use super::names::{NameKind, NameKinds};
+use super::program::{Decided, PhaseProgram, ProgramWorld};
 use super::{Phase, PhaseCounts, Phases};
 use quell_trace::{Class, Context, Event, Nanos, PathId, PathTable, Process, ProcessId};
 
@@ -12,14 +12,14 @@ pub struct PhaseTally<'a> {
     paths: &'a PathTable,
     processes: Vec<Process>,
     libraries: Libraries,
-    kinds: Kinds,
+    kinds: NameKinds,
     /// Shape: one entry a path: the program that opened it last, plus 1.
     opened: Vec<u32>,
-    /// Shape: one entry a process: the programs that it executed, those to come last.
+    /// Shape: one entry a process: the programs that it will execute, the next one at the end.
     executed: Vec<Vec<Option<PathId>>>,
     /// Shape: one entry a process that was born: its program.
     running: Vec<Option<u32>>,
-    programs: Vec<Program>,
+    programs: Vec<PhaseProgram>,
     /// Shape: one entry a program: processes that run it.
     users: Vec<u32>,
     decided: Decided,
@@ -38,7 +38,7 @@ impl<'a> PhaseTally<'a> {
             paths,
             processes: context.processes.clone(),
             libraries: Libraries::new(context),
-            kinds: Kinds::new(paths),
+            kinds: NameKinds::new(paths),
             opened: vec![0; paths.len()],
             executed,
             running: Vec::new(),
@@ -50,14 +50,15 @@ impl<'a> PhaseTally<'a> {
 
     /// Looks at an event. Events come in the order of the recording.
     pub fn add(&mut self, event: &Event) {
-        self.bear(event);
+        self.add_children(event);
         if event.call.class() == Class::Exec && event.outcome.is_success() {
             return self.execute(event);
         }
         let Some(number) = self.program(event) else { return };
-        let kind = event.target.map_or(Kind::default(), |target| self.kinds.of(self.paths, target));
+        let kind = event.target.map_or(NameKind::default(), |target| self.kinds.of(self.paths, target));
         let is_first = self.is_first(event, number);
-        let mut world = World { paths: self.paths, libraries: &self.libraries, decided: &mut self.decided };
+        let mut world =
+            ProgramWorld { paths: self.paths, libraries: &self.libraries, decided: &mut self.decided };
         self.programs[number as usize].add(event, kind, is_first, &mut world);
     }
 
@@ -90,7 +91,7 @@ impl<'a> PhaseTally<'a> {
     }
 
     /// Children run their parent's program until they execute one.
-    fn bear(&mut self, event: &Event) {
+    fn add_children(&mut self, event: &Event) {
         while let Some(process) = self.processes.get(self.running.len()) {
             if process.start > event.end() {
                 break;
@@ -118,7 +119,7 @@ impl<'a> PhaseTally<'a> {
     }
 
     fn start(&mut self, path: Option<PathId>, event: &Event) -> u32 {
-        self.programs.push(Program::new(&self.libraries, path, event));
+        self.programs.push(PhaseProgram::new(&self.libraries, path, event));
         self.users.push(1);
         (self.programs.len() - 1) as u32
     }

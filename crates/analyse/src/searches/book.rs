@@ -3,7 +3,7 @@
 use super::model::{EntryCounts, EntryKey, SearchKind, Searches, WantedCounts, WantedKey};
 use std::collections::HashMap;
 
-/// An entry of a list. Range: index into its [`Book`].
+/// An entry of a list. Range: index into its [`SearchBook`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct EntryId(u32);
 
@@ -70,7 +70,7 @@ type Want<'a> = (SearchKind, &'a [u8], Option<&'a [u8]>);
 
 /// Everything that was counted, by number.
 #[derive(Debug, Default)]
-pub(super) struct Book<'a> {
+pub(super) struct SearchBook<'a> {
     keys: HashMap<EntryKey, EntryId>,
     /// Shape: one entry an [`EntryId`].
     counts: Vec<EntryCounts>,
@@ -85,7 +85,7 @@ struct WantedName<'a> {
     found: Option<&'a [u8]>,
 }
 
-impl<'a> Book<'a> {
+impl<'a> SearchBook<'a> {
     /// The number of an entry, which is added when it is new.
     pub(super) fn entry(&mut self, kind: SearchKind, origin: &str, directory: &[u8]) -> EntryId {
         let key = EntryKey { kind, origin: origin.to_owned(), directory: directory.into() };

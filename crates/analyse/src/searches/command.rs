@@ -4,26 +4,26 @@
 //! anywhere else is none. A name found at the first entry is indistinguishable from a program named by its whole path,
 //! and counts as found there: an entry that serves must not look useless. Source: `exec(3)`.
 
-use super::book::{Book, EntryId, Search};
+use super::book::{EntryId, Search, SearchBook};
 use super::images::Image;
-use super::list::{self, List};
+use super::list::{self, SearchOrder};
 use super::model::SearchKind;
 use super::records::Records;
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::{Class, Event, ThreadId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The lists of a recording, by the text of PATH.
-pub(super) type CommandLists<'a> = HashMap<&'a str, List>;
+pub(super) type CommandLists<'a> = HashMap<&'a str, SearchOrder>;
 
 /// PATH of one program.
 #[derive(Clone, Debug)]
 pub(super) struct Commands<'a> {
-    list: List,
+    list: SearchOrder,
     current: Option<CurrentCommand<'a>>,
     /// The hit of the last search, which is executed next.
-    found: Node,
+    found: PathNode,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ struct CurrentCommand<'a> {
 
 impl<'a> Commands<'a> {
     pub(super) fn new(image: Image, lists: &mut CommandLists<'a>, records: &mut Records<'_, 'a>) -> Self {
-        let list = records.images.variable(image, "PATH").map_or_else(List::default, |value| {
+        let list = records.images.variable(image, "PATH").map_or_else(SearchOrder::default, |value| {
             let list = lists.entry(value).or_insert_with(|| {
                 list::parse(value, &[':'], records.tree, |directory| {
                     records.book.entry(SearchKind::Command, "PATH", directory)
@@ -44,12 +44,12 @@ impl<'a> Commands<'a> {
             });
             Arc::clone(list)
         });
-        Self { list, current: None, found: Node::NONE }
+        Self { list, current: None, found: PathNode::NONE }
     }
 
     /// The program itself was found in this list before anything was recorded: the entry that holds it serves, although
     /// no process was seen to look into it.
-    pub(super) fn started(&self, program: Node, tree: &Tree<'a>, book: &mut Book<'a>) {
+    pub(super) fn started(&self, program: PathNode, tree: &PathNodes<'a>, book: &mut SearchBook<'a>) {
         let directory = tree.parent(program);
         if let Some(place) = self.list.iter().find(|place| place.node == directory) {
             book.serve(place.entry, place.position);
@@ -68,13 +68,13 @@ impl<'a> Commands<'a> {
         }
         let node = records.tree.of_path(event.path);
         let directory = records.tree.parent(node);
-        if directory == Node::NONE {
+        if directory == PathNode::NONE {
             return false;
         }
         self.go_on(event, node, directory, records.tree) || self.begin(event, node, directory, records)
     }
 
-    fn go_on(&mut self, event: &Event, node: Node, directory: Node, tree: &Tree<'a>) -> bool {
+    fn go_on(&mut self, event: &Event, node: PathNode, directory: PathNode, tree: &PathNodes<'a>) -> bool {
         let Some(current) = &mut self.current else { return false };
         if current.thread != event.thread || current.search.name != tree.name(node) {
             return false;
@@ -94,7 +94,13 @@ impl<'a> Commands<'a> {
         true
     }
 
-    fn begin(&mut self, event: &Event, node: Node, directory: Node, records: &mut Records<'_, 'a>) -> bool {
+    fn begin(
+        &mut self,
+        event: &Event,
+        node: PathNode,
+        directory: PathNode,
+        records: &mut Records<'_, 'a>,
+    ) -> bool {
         let starts = self.list.first().is_some_and(|place| place.position == 0 && place.node == directory);
         if !starts || (event.call.class() == Class::Exec && node == self.found) {
             return false;
@@ -102,20 +108,27 @@ impl<'a> Commands<'a> {
         self.finish(records.book);
         let mut search = Search::new(records.tree.name(node), None);
         note(&mut search, &self.list, 0, event, node, records.tree);
-        self.found = if event.outcome.is_success() { node } else { Node::NONE };
+        self.found = if event.outcome.is_success() { node } else { PathNode::NONE };
         self.current = Some(CurrentCommand { search, thread: event.thread, at: 0 });
         true
     }
 
     /// Enters the search that was going on.
-    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+    pub(super) fn finish(&mut self, book: &mut SearchBook<'a>) {
         if let Some(current) = self.current.take() {
             book.enter(SearchKind::Command, &current.search);
         }
     }
 }
 
-fn note<'a>(search: &mut Search<'a>, list: &List, at: usize, event: &Event, node: Node, tree: &Tree<'a>) {
+fn note<'a>(
+    search: &mut Search<'a>,
+    list: &SearchOrder,
+    at: usize,
+    event: &Event,
+    node: PathNode,
+    tree: &PathNodes<'a>,
+) {
     let (entry, position): (EntryId, u32) = (list[at].entry, list[at].position);
     search.probe(entry, position, event.is_miss());
     if event.outcome.is_success() {

@@ -1,6 +1,6 @@
 //! The program of a process at each time, with the variables and libraries of its start.
 
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::{Context, ElfFile, Nanos, PathId, ProcessId, Variable};
 use std::collections::HashMap;
 
@@ -80,7 +80,7 @@ impl<'a> Images<'a> {
     }
 
     /// The name of the program's file.
-    pub(super) fn program_name(&self, image: Image, tree: &Tree<'a>) -> &'a [u8] {
+    pub(super) fn program_name(&self, image: Image, tree: &PathNodes<'a>) -> &'a [u8] {
         self.program(image).map_or(&[], |program| tree.name(tree.of_path(Some(program))))
     }
 
@@ -98,7 +98,7 @@ impl<'a> Images<'a> {
         &self.context.elf_files
     }
 
-    pub(super) fn working_directory(&self, tree: &Tree<'a>) -> Node {
+    pub(super) fn working_directory(&self, tree: &PathNodes<'a>) -> PathNode {
         tree.of_path(self.context.working_directory)
     }
 }

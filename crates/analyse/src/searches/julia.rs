@@ -8,7 +8,7 @@
 use super::images::{Image, Images};
 use super::listed::Rule;
 use super::model::SearchKind;
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::{Class, Event};
 
 /// Directories of a depot in which packages are by name, and how many components come before the name.
@@ -21,13 +21,13 @@ const OTHERS: &[&[u8]] =
 #[derive(Clone, Debug)]
 pub(super) struct Julia {
     /// Shape: origin and depot.
-    depots: Vec<(&'static str, Node)>,
+    depots: Vec<(&'static str, PathNode)>,
     /// Shape: origin and entry of LOAD_PATH.
-    entries: Vec<(&'static str, Node)>,
+    entries: Vec<(&'static str, PathNode)>,
 }
 
 impl Julia {
-    pub(super) fn new(image: Image, images: &Images<'_>, tree: &Tree<'_>) -> Self {
+    pub(super) fn new(image: Image, images: &Images<'_>, tree: &PathNodes<'_>) -> Self {
         let nodes = |name: &'static str| {
             let elements = images.variable(image, name).unwrap_or_default().split(':');
             let found =
@@ -53,7 +53,7 @@ impl Julia {
 impl<'a> Rule<'a> for Julia {
     const KIND: SearchKind = SearchKind::Julia;
 
-    fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])> {
+    fn split(&self, node: PathNode, tree: &PathNodes<'a>) -> Option<(PathNode, &'a [u8])> {
         for above in tree.upwards(tree.parent(node)) {
             if let Some(entry) = standard(above, tree) {
                 return Some((entry, first(tree.below(entry, node))?));
@@ -68,7 +68,7 @@ impl<'a> Rule<'a> for Julia {
         None
     }
 
-    fn origin(&self, entry: Node, tree: &Tree<'a>) -> String {
+    fn origin(&self, entry: PathNode, tree: &PathNodes<'a>) -> String {
         let mut named = self.depots.iter().chain(&self.entries);
         match named.find(|(_, node)| *node == entry) {
             Some((origin, _)) => (*origin).into(),
@@ -77,14 +77,14 @@ impl<'a> Rule<'a> for Julia {
         }
     }
 
-    fn is_hit(&self, event: &Event, node: Node, tree: &Tree<'a>) -> bool {
+    fn is_hit(&self, event: &Event, node: PathNode, tree: &PathNodes<'a>) -> bool {
         let file = [&b".jl"[..], b".ji", b".toml"].iter().any(|ending| tree.name(node).ends_with(ending));
         file && matches!(event.call.class(), Class::Open | Class::Stat)
     }
 }
 
 /// The standard library: `share/julia/stdlib/v1.9`.
-fn standard(node: Node, tree: &Tree<'_>) -> Option<Node> {
+fn standard(node: PathNode, tree: &PathNodes<'_>) -> Option<PathNode> {
     let above = tree.parent(node);
     let is_one = tree.name(above) == b"stdlib" && tree.name(tree.parent(above)) == b"julia";
     is_one.then_some(node)

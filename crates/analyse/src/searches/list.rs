@@ -1,37 +1,37 @@
 //! A list of directories in the order of search.
 
 use super::book::EntryId;
-use super::tree::{Node, Tree, trimmed};
+use super::tree::{PathNode, PathNodes, trimmed};
 use std::sync::Arc;
 
 /// An entry of a list that some path of the recording leads to; what no path leads to was never probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) node: Node,
+pub(super) struct ListPlace {
+    pub(super) node: PathNode,
     pub(super) entry: EntryId,
     /// Its place in its list, from 0.
     pub(super) position: u32,
 }
 
 /// Shape: in the order of search.
-pub(super) type List = Arc<[Place]>;
+pub(super) type SearchOrder = Arc<[ListPlace]>;
 
 /// The list that a variable holds, its elements separated by one of `separators`; `entry` gives each its number.
 /// An empty element is the working directory.
 pub(super) fn parse(
     value: &str,
     separators: &[char],
-    tree: &Tree<'_>,
+    tree: &PathNodes<'_>,
     mut entry: impl FnMut(&[u8]) -> EntryId,
-) -> List {
-    let mut places: Vec<Place> = Vec::new();
+) -> SearchOrder {
+    let mut places: Vec<ListPlace> = Vec::new();
     for (position, element) in value.split(separators).enumerate() {
         let text = if element.is_empty() { "." } else { element };
         let Some(node) = tree.find(text.as_bytes()) else { continue };
         // An entry that stands there again is asked again by some searches, and costs what it costs at its first place.
         let first = places.iter().find(|place| place.node == node).map(|place| (place.entry, place.position));
         let (entry, position) = first.unwrap_or_else(|| (entry(trimmed(text.as_bytes())), position as u32));
-        places.push(Place { node, entry, position });
+        places.push(ListPlace { node, entry, position });
     }
     places.into()
 }

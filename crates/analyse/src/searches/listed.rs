@@ -3,9 +3,9 @@
 //! A [`Rule`] splits a path into entry and name. Probes of one name that follow each other in one thread are one search;
 //! it ends when another name is asked for.
 
-use super::book::{Book, EntryId, Search};
+use super::book::{EntryId, Search, SearchBook};
 use super::model::SearchKind;
-use super::tree::{Node, NodeMap, Tree};
+use super::tree::{NodeMap, PathNode, PathNodes};
 use quell_trace::{Class, Event, ThreadId};
 
 /// The layout of a language's search.
@@ -16,18 +16,18 @@ pub(super) trait Rule<'a> {
     const BY_DESCRIPTOR: bool = false;
 
     /// The entry that a path is in, and the name that is looked for there; `None` when the path belongs to no search.
-    fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])>;
+    fn split(&self, node: PathNode, tree: &PathNodes<'a>) -> Option<(PathNode, &'a [u8])>;
 
     /// False for a call that the list does not make, whatever the path.
-    fn makes(&self, _event: &Event, _node: Node, _tree: &Tree<'a>) -> bool {
+    fn makes(&self, _event: &Event, _node: PathNode, _tree: &PathNodes<'a>) -> bool {
         true
     }
 
     /// The origin of the entry.
-    fn origin(&self, entry: Node, tree: &Tree<'a>) -> String;
+    fn origin(&self, entry: PathNode, tree: &PathNodes<'a>) -> String;
 
     /// True where a call that succeeded has found the name.
-    fn is_hit(&self, event: &Event, node: Node, tree: &Tree<'a>) -> bool;
+    fn is_hit(&self, event: &Event, node: PathNode, tree: &PathNodes<'a>) -> bool;
 }
 
 /// The searches of one program.
@@ -52,7 +52,7 @@ impl<'a, R: Rule<'a> + Clone> Listed<'a, R> {
     }
 
     /// Looks at a call on a name; says whether it is a probe.
-    pub(super) fn add(&mut self, event: &Event, tree: &Tree<'a>, book: &mut Book<'a>) -> bool {
+    pub(super) fn add(&mut self, event: &Event, tree: &PathNodes<'a>, book: &mut SearchBook<'a>) -> bool {
         if !matches!(
             event.call.class(),
             Class::Open | Class::Stat | Class::Access | Class::ReadLink | Class::List
@@ -100,7 +100,7 @@ impl<'a, R: Rule<'a> + Clone> Listed<'a, R> {
     }
 
     /// Enters the search that was going on.
-    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+    pub(super) fn finish(&mut self, book: &mut SearchBook<'a>) {
         if let Some((search, _)) = self.current.take() {
             book.enter(R::KIND, &search);
         }

@@ -4,12 +4,12 @@
 //! name, and the object that asked tells the list. A probe counts when it stands in that list, at or behind the place
 //! of the probe before. Source: `ld.so(8)`; glibc, `elf/dl-load.c`, `_dl_map_object` and `open_path`.
 
-use super::book::{Book, EntryId, Search};
+use super::book::{EntryId, Search, SearchBook};
 use super::images::{Image, Images};
-use super::list::{self, List, Place};
+use super::list::{self, ListPlace, SearchOrder};
 use super::model::SearchKind;
 use super::records::Records;
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::{Class, ElfFile, Event};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,22 +51,22 @@ pub(super) struct Loaders<'a> {
     /// Names that some object has in NEEDED.
     needed: HashSet<&'a [u8]>,
     /// Lists by the text of LD_LIBRARY_PATH and the program's directory.
-    library_paths: HashMap<(&'a str, Node), List>,
+    library_paths: HashMap<(&'a str, PathNode), SearchOrder>,
     /// RPATH and RUNPATH of an object that was loaded from a directory.
-    run_paths: HashMap<(usize, Node), List>,
-    defaults: Option<List>,
-    cache: Node,
+    run_paths: HashMap<(usize, PathNode), SearchOrder>,
+    defaults: Option<SearchOrder>,
+    cache: PathNode,
 }
 
 impl<'a> Loaders<'a> {
-    pub(super) fn new(tree: &Tree<'a>, images: &Images<'a>) -> Self {
+    pub(super) fn new(tree: &PathNodes<'a>, images: &Images<'a>) -> Self {
         let needed = images.elf_files().iter().flat_map(|file| &file.needed);
         Self {
             needed: needed.map(|name| name.as_bytes()).collect(),
             library_paths: HashMap::new(),
             run_paths: HashMap::new(),
             defaults: None,
-            cache: tree.find(CACHE).unwrap_or(Node::NONE),
+            cache: tree.find(CACHE).unwrap_or(PathNode::NONE),
         }
     }
 
@@ -75,7 +75,13 @@ impl<'a> Loaders<'a> {
         parts.any(|(at, _)| matches!(name.get(at + 3), None | Some(b'.'))) || self.needed.contains(name)
     }
 
-    fn library_path(&mut self, value: &'a str, origin: Node, tree: &Tree<'a>, book: &mut Book<'a>) -> List {
+    fn library_path(
+        &mut self,
+        value: &'a str,
+        origin: PathNode,
+        tree: &PathNodes<'a>,
+        book: &mut SearchBook<'a>,
+    ) -> SearchOrder {
         let list = self.library_paths.entry((value, origin)).or_insert_with(|| {
             places(value, &[':', ';'], origin, tree, |directory| {
                 book.entry(SearchKind::Loader, "LD_LIBRARY_PATH", directory)
@@ -87,9 +93,9 @@ impl<'a> Loaders<'a> {
     fn run_path(
         &mut self,
         (index, file): (usize, &'a ElfFile),
-        origin: Node,
+        origin: PathNode,
         records: &mut Records<'_, 'a>,
-    ) -> List {
+    ) -> SearchOrder {
         let list = self.run_paths.entry((index, origin)).or_insert_with(|| {
             let (value, name) = match (&file.runpath, &file.rpath) {
                 (Some(value), _) => (value, "RUNPATH"),
@@ -107,7 +113,7 @@ impl<'a> Loaders<'a> {
         Arc::clone(list)
     }
 
-    fn defaults(&mut self, tree: &Tree<'a>, book: &mut Book<'a>) -> List {
+    fn defaults(&mut self, tree: &PathNodes<'a>, book: &mut SearchBook<'a>) -> SearchOrder {
         let list = self.defaults.get_or_insert_with(|| {
             list::parse(&DEFAULTS.join(":"), &[':'], tree, |directory| {
                 book.entry(SearchKind::Loader, "default directories", directory)
@@ -121,15 +127,15 @@ impl<'a> Loaders<'a> {
 fn places(
     value: &str,
     separators: &[char],
-    origin: Node,
-    tree: &Tree<'_>,
+    origin: PathNode,
+    tree: &PathNodes<'_>,
     mut entry: impl FnMut(&[u8]) -> EntryId,
-) -> List {
+) -> SearchOrder {
     let mut places = Vec::new();
     for (position, element) in value.split(separators).enumerate() {
         for text in expansions(element, tree.text(origin)) {
             if let Some(node) = tree.find(&text) {
-                places.push(Place { node, entry: entry(&list::plain(&text)), position: position as u32 });
+                places.push(ListPlace { node, entry: entry(&list::plain(&text)), position: position as u32 });
             }
         }
     }
@@ -174,7 +180,7 @@ struct Object {
     /// Index for [`Images::elf`].
     elf: usize,
     /// The directory that it was loaded from, by the text that was passed.
-    origin: Node,
+    origin: PathNode,
     /// The object that asked for it.
     loader: Option<u16>,
     /// The libraries that one call to `dlopen` loads are a group; the program's is 0.
@@ -185,8 +191,8 @@ struct Object {
 #[derive(Clone, Debug)]
 pub(super) struct Loader<'a> {
     objects: Vec<Object>,
-    library_path: List,
-    defaults: List,
+    library_path: SearchOrder,
+    defaults: SearchOrder,
     /// The entry of the cache.
     cache: Option<EntryId>,
     /// Opened before any probe of the search that it belongs to.
@@ -200,11 +206,11 @@ struct CurrentLoad<'a> {
     search: Search<'a>,
     asker: Option<u16>,
     /// Shape: in the order of search.
-    lists: Vec<List>,
+    lists: Vec<SearchOrder>,
     /// The position of the probe before: list, and place in it.
     at: (usize, usize),
     /// The directory of the probe before, which the loader asks for when the probe failed.
-    directory: Node,
+    directory: PathNode,
     place: Option<(EntryId, u32)>,
 }
 
@@ -221,7 +227,7 @@ impl<'a> Loader<'a> {
         let origin = records.tree.parent(records.tree.of_path(program));
         let library_path =
             records.images.variable(image, "LD_LIBRARY_PATH").filter(|value| !value.is_empty());
-        let library_path = library_path.map_or_else(List::default, |value| {
+        let library_path = library_path.map_or_else(SearchOrder::default, |value| {
             loaders.library_path(value, origin, records.tree, records.book)
         });
         Some(Self {
@@ -265,19 +271,19 @@ impl<'a> Loader<'a> {
     }
 
     /// The loader asks for the directory when the first open in it failed.
-    fn directory(&mut self, event: &Event, node: Node) -> bool {
+    fn directory(&mut self, event: &Event, node: PathNode) -> bool {
         let Some(current) = &mut self.current else { return false };
         let Some((entry, position)) =
-            current.place.filter(|_| node != Node::NONE && node == current.directory)
+            current.place.filter(|_| node != PathNode::NONE && node == current.directory)
         else {
             return false;
         };
         current.search.probe(entry, position, event.is_miss());
-        current.directory = Node::NONE;
+        current.directory = PathNode::NONE;
         true
     }
 
-    fn open_cache(&mut self, event: &Event, book: &mut Book<'a>) -> bool {
+    fn open_cache(&mut self, event: &Event, book: &mut SearchBook<'a>) -> bool {
         let entry = *self.cache.get_or_insert_with(|| book.entry(SearchKind::Loader, "ld.so.cache", CACHE));
         let reached = self.current.as_ref().filter(|current| !current.search.is_found());
         let reached = reached.and_then(|current| current.search.last());
@@ -285,7 +291,7 @@ impl<'a> Loader<'a> {
             // A search opens the cache once: after that, or before any probe, it is the next one's.
             Some(current) if reached.is_some_and(|last| last != entry && !is_in(&self.defaults, last)) => {
                 current.search.probe(entry, 0, event.is_miss());
-                current.directory = Node::NONE;
+                current.directory = PathNode::NONE;
             }
             _ => self.cache_opened = Some(event.is_miss()),
         }
@@ -295,7 +301,7 @@ impl<'a> Loader<'a> {
     fn open(
         &mut self,
         event: &Event,
-        node: Node,
+        node: PathNode,
         loaders: &mut Loaders<'a>,
         records: &mut Records<'_, 'a>,
     ) -> bool {
@@ -333,7 +339,7 @@ impl<'a> Loader<'a> {
         found
     }
 
-    fn load(&mut self, elf: usize, origin: Node, asker: Option<u16>) {
+    fn load(&mut self, elf: usize, origin: PathNode, asker: Option<u16>) {
         let group = match asker.and_then(|asker| self.objects.get(usize::from(asker))) {
             Some(asker) => asker.group,
             None => self.objects.last().map_or(0, |last| last.group.saturating_add(1)),
@@ -355,7 +361,7 @@ impl<'a> Loader<'a> {
         let file = asker.and_then(|asker| records.images.elf(self.objects[usize::from(asker)].elf));
         let asked_by = file.map(|file| records.tree.text(records.tree.of_path(Some(file.path))));
         let search = Search::new(name, asked_by);
-        CurrentLoad { search, asker, lists, at: (0, 0), directory: Node::NONE, place: None }
+        CurrentLoad { search, asker, lists, at: (0, 0), directory: PathNode::NONE, place: None }
     }
 
     /// The first object of the latest group that has the name in NEEDED. Earlier groups have all that they need.
@@ -374,7 +380,7 @@ impl<'a> Loader<'a> {
         asker: Option<u16>,
         loaders: &mut Loaders<'a>,
         records: &mut Records<'_, 'a>,
-    ) -> Vec<List> {
+    ) -> Vec<SearchOrder> {
         let object = |index: u16| self.objects.get(usize::from(index)).copied();
         let images = records.images;
         let mut run_path = |object: Object, of_run_path: bool| {
@@ -407,7 +413,12 @@ impl<'a> Loader<'a> {
     }
 
     /// The entry that a probe is of, if it stands where the search may go next.
-    fn place(&mut self, node: Node, event: &Event, records: &mut Records<'_, 'a>) -> Option<(EntryId, u32)> {
+    fn place(
+        &mut self,
+        node: PathNode,
+        event: &Event,
+        records: &mut Records<'_, 'a>,
+    ) -> Option<(EntryId, u32)> {
         let current = self.current.as_mut()?;
         let directory = records.tree.parent(node);
         let (bases, count) = bases(directory, records.tree);
@@ -462,7 +473,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The cache that was opened before the first probe belongs to this search.
-    fn begin_with_cache(&mut self, book: &mut Book<'a>) {
+    fn begin_with_cache(&mut self, book: &mut SearchBook<'a>) {
         let Some(missed) = self.cache_opened.take() else { return };
         let entry = *self.cache.get_or_insert_with(|| book.entry(SearchKind::Loader, "ld.so.cache", CACHE));
         if let Some(current) = &mut self.current {
@@ -471,19 +482,19 @@ impl<'a> Loader<'a> {
     }
 
     /// Enters the search that was going on.
-    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+    pub(super) fn finish(&mut self, book: &mut SearchBook<'a>) {
         if let Some(current) = self.current.take().filter(|current| current.search.last().is_some()) {
             book.enter(SearchKind::Loader, &current.search);
         }
     }
 }
 
-fn is_in(list: &List, entry: EntryId) -> bool {
+fn is_in(list: &SearchOrder, entry: EntryId) -> bool {
     list.iter().any(|place| place.entry == entry)
 }
 
 /// The directory, and what is left of it without each of the subdirectories that the loader appends; and how many.
-fn bases(directory: Node, tree: &Tree<'_>) -> ([Node; DEEPEST + 1], usize) {
+fn bases(directory: PathNode, tree: &PathNodes<'_>) -> ([PathNode; DEEPEST + 1], usize) {
     let mut bases = [directory; DEEPEST + 1];
     let mut count = 1;
     if tree.name(tree.parent(directory)) == b"glibc-hwcaps" {

@@ -39,35 +39,35 @@ pub use model::{
 
 pub(crate) use unnamed::separators;
 
-use book::Book;
+use book::SearchBook;
 use images::Images;
-use program::{Program, Shared};
+use program::{SearchProgram, Shared};
 use quell_trace::{Class, Context, Event, PathTable, ProcessId};
 use records::Records;
-use tree::Tree;
+use tree::PathNodes;
 use unnamed::Unnamed;
 
 /// The searches of one recording being found.
 #[derive(Debug)]
 pub struct SearchTally<'a> {
-    tree: Tree<'a>,
+    tree: PathNodes<'a>,
     images: Images<'a>,
     shared: Shared<'a>,
-    book: Book<'a>,
+    book: SearchBook<'a>,
     /// Shape: one entry a process; `None` before its first call.
-    programs: Vec<Option<Box<Program<'a>>>>,
+    programs: Vec<Option<Box<SearchProgram<'a>>>>,
     unnamed: Unnamed<'a>,
 }
 
 impl<'a> SearchTally<'a> {
     /// A tally of the recording that has these paths and this context.
     pub fn new(paths: &'a PathTable, context: &'a Context) -> Self {
-        let tree = Tree::new(paths);
+        let tree = PathNodes::new(paths);
         let images = Images::new(context);
         let shared = Shared::new(&tree, &images);
         let mut programs = Vec::new();
         programs.resize_with(context.processes.len(), || None);
-        Self { tree, images, shared, book: Book::default(), programs, unnamed: Unnamed::default() }
+        Self { tree, images, shared, book: SearchBook::default(), programs, unnamed: Unnamed::default() }
     }
 
     /// Looks at an event. Events come in the order of the recording.
@@ -94,7 +94,7 @@ impl<'a> SearchTally<'a> {
     fn enter(&mut self, process: ProcessId) {
         let parent = self.images.parent(process).and_then(|parent| self.programs.get(parent.0 as usize));
         let program =
-            parent.and_then(Option::as_ref).map_or_else(Program::default, |parent| parent.inherited());
+            parent.and_then(Option::as_ref).map_or_else(SearchProgram::default, |parent| parent.inherited());
         if let Some(slot) = self.programs.get_mut(process.0 as usize) {
             *slot = Some(Box::new(program));
         }

@@ -7,7 +7,7 @@
 use super::images::{Image, Images};
 use super::listed::Rule;
 use super::model::SearchKind;
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event};
 
@@ -17,12 +17,12 @@ pub(super) const PROGRAMS: &[&[u8]] = &[b"tclsh", b"lua", b"modulecmd"];
 /// MODULEPATH of one program.
 #[derive(Clone, Debug)]
 pub(super) struct Modules {
-    entries: Vec<Node>,
+    entries: Vec<PathNode>,
 }
 
 impl Modules {
     /// `None` when the program was started without MODULEPATH.
-    pub(super) fn new(image: Image, images: &Images<'_>, tree: &Tree<'_>) -> Option<Self> {
+    pub(super) fn new(image: Image, images: &Images<'_>, tree: &PathNodes<'_>) -> Option<Self> {
         let value = images.variable(image, "MODULEPATH")?;
         let elements = value.split(':').filter(|element| !element.is_empty());
         Some(Self { entries: elements.filter_map(|element| tree.find(element.as_bytes())).collect() })
@@ -33,17 +33,17 @@ impl<'a> Rule<'a> for Modules {
     const KIND: SearchKind = SearchKind::Modules;
     const BY_DESCRIPTOR: bool = true;
 
-    fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])> {
+    fn split(&self, node: PathNode, tree: &PathNodes<'a>) -> Option<(PathNode, &'a [u8])> {
         let entry = tree.upwards(node).find(|above| self.entries.contains(above))?;
         let name = tree.below(entry, node).split(|&byte| byte == b'/').next();
         Some((entry, name.filter(|name| !name.is_empty()).unwrap_or(b"(tree)")))
     }
 
-    fn origin(&self, _entry: Node, _tree: &Tree<'a>) -> String {
+    fn origin(&self, _entry: PathNode, _tree: &PathNodes<'a>) -> String {
         "MODULEPATH".into()
     }
 
-    fn is_hit(&self, event: &Event, node: Node, tree: &Tree<'a>) -> bool {
+    fn is_hit(&self, event: &Event, node: PathNode, tree: &PathNodes<'a>) -> bool {
         let is_file = event.call.class() == Class::Open && event.flags & O_DIRECTORY == 0;
         is_file && !tree.name(node).starts_with(b".")
     }

@@ -6,7 +6,7 @@
 use super::images::{Image, Images};
 use super::listed::Rule;
 use super::model::SearchKind;
-use super::tree::{Node, NodeMap, Tree};
+use super::tree::{NodeMap, PathNode, PathNodes};
 use quell_trace::{Class, Event};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const EVERYBODYS: &[&[u8]] = &[b"strict.pm", b"warnings.pm", b"XSLoader.pm"];
 const ENDINGS: &[&[u8]] = &[b".pmc", b".pm", b".pl", b".ph", b".al", b".ix", b".bs", b".so"];
 
 /// The directories of `@INC` that the recording shows.
-pub(super) fn everybodys(tree: &Tree<'_>) -> Arc<NodeMap<()>> {
+pub(super) fn everybodys(tree: &PathNodes<'_>) -> Arc<NodeMap<()>> {
     let modules = tree.nodes().filter(|node| EVERYBODYS.contains(&tree.name(*node)));
     let directories = modules.map(|node| (tree.parent(node), ()));
     Arc::new(directories.filter(|(node, ())| tree.is_absolute(*node)).collect())
@@ -33,7 +33,7 @@ impl Perl {
     pub(super) fn new(
         image: Image,
         images: &Images<'_>,
-        tree: &Tree<'_>,
+        tree: &PathNodes<'_>,
         built_in: &Arc<NodeMap<()>>,
     ) -> Self {
         let value = images.variable(image, "PERL5LIB").or_else(|| images.variable(image, "PERLLIB"));
@@ -42,7 +42,7 @@ impl Perl {
         Self { variable: Arc::new(nodes.map(|node| (node, ())).collect()), built_in: Arc::clone(built_in) }
     }
 
-    fn is_entry(&self, node: Node) -> bool {
+    fn is_entry(&self, node: PathNode) -> bool {
         self.variable.contains_key(&node) || self.built_in.contains_key(&node)
     }
 }
@@ -50,7 +50,7 @@ impl Perl {
 impl<'a> Rule<'a> for Perl {
     const KIND: SearchKind = SearchKind::Perl;
 
-    fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])> {
+    fn split(&self, node: PathNode, tree: &PathNodes<'a>) -> Option<(PathNode, &'a [u8])> {
         let entry = tree.upwards(tree.parent(node)).find(|above| self.is_entry(*above))?;
         let name = tree.below(entry, node);
         if let Some(name) = ENDINGS.iter().find_map(|ending| name.strip_suffix(*ending)) {
@@ -59,12 +59,12 @@ impl<'a> Rule<'a> for Perl {
         is_architecture(name).then_some((entry, &b"(architecture directories)"[..]))
     }
 
-    fn origin(&self, entry: Node, tree: &Tree<'a>) -> String {
+    fn origin(&self, entry: PathNode, tree: &PathNodes<'a>) -> String {
         let of_variable = tree.upwards(entry).any(|above| self.variable.contains_key(&above));
         if of_variable { "PERL5LIB".into() } else { "@INC".into() }
     }
 
-    fn is_hit(&self, event: &Event, _node: Node, _tree: &Tree<'a>) -> bool {
+    fn is_hit(&self, event: &Event, _node: PathNode, _tree: &PathNodes<'a>) -> bool {
         matches!(event.call.class(), Class::Stat | Class::Open)
     }
 }

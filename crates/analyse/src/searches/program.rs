@@ -1,6 +1,6 @@
 //! The searches of the program that a process runs.
 
-use super::book::Book;
+use super::book::SearchBook;
 use super::command::{CommandLists, Commands};
 use super::images::{Image, Images};
 use super::julia::Julia;
@@ -12,7 +12,7 @@ use super::perl::{self, Perl};
 use super::python::Python;
 use super::r::R;
 use super::records::Records;
-use super::tree::{NodeMap, Tree};
+use super::tree::{NodeMap, PathNodes};
 use quell_trace::{Class, Event, PathId};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    pub(super) fn new(tree: &Tree<'a>, images: &Images<'a>) -> Self {
+    pub(super) fn new(tree: &PathNodes<'a>, images: &Images<'a>) -> Self {
         Self {
             loaders: Loaders::new(tree, images),
             commands: CommandLists::new(),
@@ -36,7 +36,7 @@ impl<'a> Shared<'a> {
 
 /// The state of one process.
 #[derive(Debug, Default)]
-pub(super) struct Program<'a> {
+pub(super) struct SearchProgram<'a> {
     /// The next execution of the process.
     pub(super) next: usize,
     /// The program that runs.
@@ -58,7 +58,7 @@ enum Language<'a> {
     Modules(Listed<'a, Modules>),
 }
 
-impl<'a> Program<'a> {
+impl<'a> SearchProgram<'a> {
     /// The state that a child inherits until it executes a program of its own.
     pub(super) fn inherited(&self) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl<'a> Program<'a> {
     }
 
     /// Enters the searches that were going on.
-    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+    pub(super) fn finish(&mut self, book: &mut SearchBook<'a>) {
         if let Some(loader) = &mut self.loader {
             loader.finish(book);
         }
@@ -169,7 +169,7 @@ impl<'a> Language<'a> {
         }
     }
 
-    fn finish(&mut self, book: &mut Book<'a>) {
+    fn finish(&mut self, book: &mut SearchBook<'a>) {
         match self {
             Self::Python(python) => python.finish(book),
             Self::Perl(listed) => listed.finish(book),

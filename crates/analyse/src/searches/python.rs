@@ -12,11 +12,11 @@
 //! PYTHONPATH, and directories that a finder took up, which shows by three `stat` and a listing in a row. Who imports
 //! cannot be seen in system calls, so no file is named.
 
-use super::book::{Book, EntryId, Search};
+use super::book::{EntryId, Search, SearchBook};
 use super::images::{Image, Images};
 use super::model::SearchKind;
 use super::records::Records;
-use super::tree::{Node, NodeMap, Tree};
+use super::tree::{NodeMap, PathNode, PathNodes};
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event, ThreadId};
 
@@ -28,7 +28,7 @@ const TAKING_UP: u32 = 3;
 /// An entry of `sys.path`.
 #[derive(Clone, Copy, Debug)]
 struct SysPathEntry {
-    node: Node,
+    node: PathNode,
     id: EntryId,
     /// Its place in `sys.path` as far as it is known.
     rank: u32,
@@ -56,10 +56,10 @@ pub(super) struct Python<'a> {
     roles: NodeMap<ImportRole>,
     current: Option<CurrentImport<'a>>,
     /// The directory that was asked for last, how often in a row.
-    streak: (Node, u32),
+    streak: (PathNode, u32),
     /// The `.pth` file being read, and the directories that were asked for meanwhile.
-    path_file: Node,
-    from_path_file: NodeMap<Node>,
+    path_file: PathNode,
+    from_path_file: NodeMap<PathNode>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,19 +69,19 @@ struct CurrentImport<'a> {
     first: usize,
     last: usize,
     /// The package that a submodule is looked for in.
-    package: Option<Node>,
+    package: Option<PathNode>,
     /// It is known to have asked all of `sys.path`.
     whole: bool,
     /// A directory without `__init__`: a package all the same when nothing better comes.
-    portion: Option<(usize, Node)>,
+    portion: Option<(usize, PathNode)>,
 }
 
 /// The role of a file for an import.
 struct Module<'a> {
     /// The entry or package that it is looked for in.
-    container: Node,
+    container: PathNode,
     /// The package's directory, when the file is its `__init__`.
-    package: Option<Node>,
+    package: Option<PathNode>,
     /// Its name from the container on.
     stem: &'a [u8],
     compiled: bool,
@@ -94,8 +94,8 @@ impl<'a> Python<'a> {
             entries: Vec::new(),
             roles: NodeMap::default(),
             current: None,
-            streak: (Node::NONE, 0),
-            path_file: Node::NONE,
+            streak: (PathNode::NONE, 0),
+            path_file: PathNode::NONE,
             from_path_file: NodeMap::default(),
         };
         let value = records.images.variable(image, "PYTHONPATH").unwrap_or_default();
@@ -120,7 +120,7 @@ impl<'a> Python<'a> {
             return false;
         }
         let node = records.tree.asked(event);
-        if node == Node::NONE {
+        if node == PathNode::NONE {
             return false;
         }
         if event.call.class() == Class::Open {
@@ -136,10 +136,10 @@ impl<'a> Python<'a> {
         }
     }
 
-    fn open(&mut self, event: &Event, node: Node, records: &mut Records<'_, 'a>) -> bool {
+    fn open(&mut self, event: &Event, node: PathNode, records: &mut Records<'_, 'a>) -> bool {
         if event.flags & O_DIRECTORY == 0 {
             let is_path_file = event.outcome.is_success() && records.tree.name(node).ends_with(b".pth");
-            self.path_file = if is_path_file { node } else { Node::NONE };
+            self.path_file = if is_path_file { node } else { PathNode::NONE };
             return self.ask_name(event, node, records);
         }
         let asked = if self.streak.0 == node { self.streak.1 } else { 0 };
@@ -163,7 +163,7 @@ impl<'a> Python<'a> {
     }
 
     /// A finder was made for a directory that was not known.
-    fn take_up(&mut self, event: &Event, node: Node, asked: u32, records: &mut Records<'_, 'a>) -> bool {
+    fn take_up(&mut self, event: &Event, node: PathNode, asked: u32, records: &mut Records<'_, 'a>) -> bool {
         let above = records.tree.parent(node);
         // A directory in a package is a package without `__init__`.
         if let Some(ImportRole::Package { entry, .. }) = self.roles.get(&above).copied() {
@@ -197,7 +197,7 @@ impl<'a> Python<'a> {
     /// Adds an entry behind `before`, or before all others.
     fn learn(
         &mut self,
-        node: Node,
+        node: PathNode,
         origin: &str,
         before: Option<usize>,
         records: &mut Records<'_, 'a>,
@@ -226,7 +226,7 @@ impl<'a> Python<'a> {
         }
     }
 
-    fn ask_entry(&mut self, event: &Event, entry: usize, book: &mut Book<'a>) -> bool {
+    fn ask_entry(&mut self, event: &Event, entry: usize, book: &mut SearchBook<'a>) -> bool {
         self.settle(event, entry, book);
         let SysPathEntry { id, rank, listed, .. } = self.entries[entry];
         let goes_on = self.current.as_ref().is_some_and(|current| {
@@ -246,7 +246,7 @@ impl<'a> Python<'a> {
 
     /// An entry that was taken up behind all others when a search had gone through them, and is followed by the first:
     /// it was the begin of the next search, and stands before all.
-    fn settle(&mut self, event: &Event, next: usize, book: &mut Book<'a>) {
+    fn settle(&mut self, event: &Event, next: usize, book: &mut SearchBook<'a>) {
         let fresh = self.current.as_ref().filter(|current| self.entries[current.last].fresh);
         let Some(entry) = fresh.filter(|current| current.thread == event.thread).map(|current| current.last)
         else {
@@ -274,10 +274,10 @@ impl<'a> Python<'a> {
     fn ask_package(
         &mut self,
         event: &Event,
-        node: Node,
+        node: PathNode,
         entry: usize,
         listed: bool,
-        book: &mut Book<'a>,
+        book: &mut SearchBook<'a>,
     ) -> bool {
         let goes_on = self
             .current
@@ -291,8 +291,9 @@ impl<'a> Python<'a> {
     }
 
     /// A call on a file or directory that may be what is looked for.
-    fn ask_name(&mut self, event: &Event, node: Node, records: &mut Records<'_, 'a>) -> bool {
-        if self.path_file != Node::NONE && event.outcome.is_success() && event.call.class() == Class::Stat {
+    fn ask_name(&mut self, event: &Event, node: PathNode, records: &mut Records<'_, 'a>) -> bool {
+        if self.path_file != PathNode::NONE && event.outcome.is_success() && event.call.class() == Class::Stat
+        {
             self.from_path_file.insert(node, self.path_file);
         }
         let Some(current) = &self.current else { return false };
@@ -320,11 +321,11 @@ impl<'a> Python<'a> {
     fn ask_module(
         &mut self,
         event: &Event,
-        node: Node,
+        node: PathNode,
         module: &Module<'a>,
         name: &'a [u8],
         entry: usize,
-        tree: &Tree<'a>,
+        tree: &PathNodes<'a>,
     ) -> bool {
         let id = self.entries[entry].id;
         let Some(current) = &mut self.current else { return false };
@@ -351,10 +352,10 @@ impl<'a> Python<'a> {
     fn ask_portion(
         &mut self,
         event: &Event,
-        node: Node,
-        container: Node,
+        node: PathNode,
+        container: PathNode,
         entry: usize,
-        tree: &Tree<'a>,
+        tree: &PathNodes<'a>,
     ) -> bool {
         let root = self.entries[entry].node;
         let Some(current) = &mut self.current else { return false };
@@ -372,7 +373,7 @@ impl<'a> Python<'a> {
     }
 
     /// Enters the search that was going on, if it is known to have been one.
-    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+    pub(super) fn finish(&mut self, book: &mut SearchBook<'a>) {
         let Some(mut current) = self.current.take() else { return };
         if let Some((entry, _)) = current.portion.filter(|_| !current.search.is_found()) {
             let name = current.search.name;
@@ -397,7 +398,7 @@ impl<'a> Python<'a> {
     }
 
     /// The origin of a directory in `sys.path`.
-    fn origin(&self, node: Node, images: &Images<'a>, tree: &Tree<'a>) -> String {
+    fn origin(&self, node: PathNode, images: &Images<'a>, tree: &PathNodes<'a>) -> String {
         let (name, above) = (tree.name(node), tree.name(tree.parent(node)));
         match name {
             b"lib-dynload" | b"site-packages" | b"dist-packages" => {
@@ -424,7 +425,7 @@ impl<'a> Python<'a> {
 }
 
 impl CurrentImport<'_> {
-    fn new(thread: ThreadId, entry: usize, package: Option<Node>) -> Self {
+    fn new(thread: ThreadId, entry: usize, package: Option<PathNode>) -> Self {
         Self {
             search: Search::new(b"", None),
             thread,
@@ -439,7 +440,7 @@ impl CurrentImport<'_> {
 
 impl<'a> Module<'a> {
     /// The role of a file by its name; `None` when no import asks for such a name.
-    fn of(node: Node, tree: &Tree<'a>) -> Option<Self> {
+    fn of(node: PathNode, tree: &PathNodes<'a>) -> Option<Self> {
         let name = tree.name(node);
         let mut directory = tree.parent(node);
         let cached = tree.name(directory) == b"__pycache__";
@@ -457,7 +458,7 @@ impl<'a> Module<'a> {
     }
 
     /// Its name from the entry on, with slashes.
-    fn name(&self, entry: Node, node: Node, tree: &Tree<'a>) -> &'a [u8] {
+    fn name(&self, entry: PathNode, node: PathNode, tree: &PathNodes<'a>) -> &'a [u8] {
         match self.package {
             Some(package) => tree.below(entry, package),
             None => {
@@ -467,7 +468,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    fn last_part(&self, tree: &Tree<'a>) -> &'a [u8] {
+    fn last_part(&self, tree: &PathNodes<'a>) -> &'a [u8] {
         self.package.map_or(self.stem, |package| tree.name(package))
     }
 }

@@ -7,7 +7,7 @@
 use super::images::{Image, Images};
 use super::listed::Rule;
 use super::model::SearchKind;
-use super::tree::{Node, Tree};
+use super::tree::{PathNode, PathNodes};
 use quell_trace::{Class, Event};
 
 /// Variables that name library trees, and what stands in reports for a tree that none of them names.
@@ -17,11 +17,11 @@ const VARIABLES: &[&str] = &["R_LIBS", "R_LIBS_USER", "R_LIBS_SITE"];
 #[derive(Clone, Debug)]
 pub(super) struct R {
     /// Shape: variable and tree.
-    named: Vec<(&'static str, Node)>,
+    named: Vec<(&'static str, PathNode)>,
 }
 
 impl R {
-    pub(super) fn new(image: Image, images: &Images<'_>, tree: &Tree<'_>) -> Self {
+    pub(super) fn new(image: Image, images: &Images<'_>, tree: &PathNodes<'_>) -> Self {
         let mut named = Vec::new();
         for name in VARIABLES {
             let elements = images.variable(image, name).unwrap_or_default().split(':');
@@ -34,7 +34,7 @@ impl R {
 impl<'a> Rule<'a> for R {
     const KIND: SearchKind = SearchKind::R;
 
-    fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])> {
+    fn split(&self, node: PathNode, tree: &PathNodes<'a>) -> Option<(PathNode, &'a [u8])> {
         let package = match tree.name(node) {
             b"DESCRIPTION" => tree.parent(node),
             b"package.rds" if tree.name(tree.parent(node)) == b"Meta" => tree.parent(tree.parent(node)),
@@ -44,7 +44,7 @@ impl<'a> Rule<'a> for R {
         tree.is_absolute(library).then(|| (library, tree.name(package)))
     }
 
-    fn origin(&self, entry: Node, tree: &Tree<'a>) -> String {
+    fn origin(&self, entry: PathNode, tree: &PathNodes<'a>) -> String {
         let named = self.named.iter().find(|(_, node)| *node == entry);
         match (named, tree.name(entry)) {
             (Some((name, _)), _) => (*name).to_owned(),
@@ -53,7 +53,7 @@ impl<'a> Rule<'a> for R {
         }
     }
 
-    fn is_hit(&self, event: &Event, _node: Node, _tree: &Tree<'a>) -> bool {
+    fn is_hit(&self, event: &Event, _node: PathNode, _tree: &PathNodes<'a>) -> bool {
         matches!(event.call.class(), Class::Stat | Class::Open)
     }
 }

@@ -9,17 +9,17 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Paths longer than this are no paths: the kernel refuses them. Source: `PATH_MAX`, `limits.h`.
 const LONGEST: usize = 4096;
 
-/// A path of the recording, or a directory on the way to one. Range: index into its [`Tree`].
+/// A path of the recording, or a directory on the way to one. Range: index into its [`PathNodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Node(u32);
+pub(super) struct PathNode(u32);
 
-impl Node {
+impl PathNode {
     /// No path at all.
     pub(super) const NONE: Self = Self(u32::MAX);
 }
 
 /// A map by node.
-pub(super) type NodeMap<V> = HashMap<Node, V, BuildHasherDefault<NodeHasher>>;
+pub(super) type NodeMap<V> = HashMap<PathNode, V, BuildHasherDefault<NodeHasher>>;
 
 /// Spreads the bits of one small number; quell numbers the nodes, so no input can make them collide.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,17 +41,17 @@ impl Hasher for NodeHasher {
 
 /// Every path of a recording and every directory on the way.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(super) struct PathNodes<'a> {
     /// Shape: one entry a node; without slashes at the end, but for the root.
     texts: Vec<&'a [u8]>,
-    /// Shape: one entry a node; [`Node::NONE`] for the root and for relative names.
-    parents: Vec<Node>,
-    nodes: HashMap<&'a [u8], Node>,
+    /// Shape: one entry a node; [`PathNode::NONE`] for the root and for relative names.
+    parents: Vec<PathNode>,
+    nodes: HashMap<&'a [u8], PathNode>,
     /// Shape: one entry a path.
-    of_path: Vec<Node>,
+    of_path: Vec<PathNode>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> PathNodes<'a> {
     pub(super) fn new(paths: &'a PathTable) -> Self {
         let mut tree = Self {
             texts: Vec::with_capacity(paths.len()),
@@ -60,16 +60,17 @@ impl<'a> Tree<'a> {
             of_path: Vec::with_capacity(paths.len()),
         };
         for (_, text) in paths.iter() {
-            let node = if text.is_empty() || text.len() > LONGEST { Node::NONE } else { tree.insert(text) };
+            let node =
+                if text.is_empty() || text.len() > LONGEST { PathNode::NONE } else { tree.insert(text) };
             tree.of_path.push(node);
         }
         tree
     }
 
-    fn insert(&mut self, text: &'a [u8]) -> Node {
+    fn insert(&mut self, text: &'a [u8]) -> PathNode {
         let mut new = Vec::new();
         let mut above = Some(trimmed(text));
-        let mut parent = Node::NONE;
+        let mut parent = PathNode::NONE;
         while let Some(text) = above {
             if let Some(&known) = self.nodes.get(text) {
                 parent = known;
@@ -79,7 +80,7 @@ impl<'a> Tree<'a> {
             above = directory(text);
         }
         for text in new.into_iter().rev() {
-            let node = Node(self.texts.len() as u32);
+            let node = PathNode(self.texts.len() as u32);
             self.texts.push(text);
             self.parents.push(parent);
             self.nodes.insert(text, node);
@@ -89,41 +90,41 @@ impl<'a> Tree<'a> {
     }
 
     /// The node of a text, if any path of the recording led there.
-    pub(super) fn find(&self, text: &[u8]) -> Option<Node> {
+    pub(super) fn find(&self, text: &[u8]) -> Option<PathNode> {
         self.nodes.get(trimmed(text)).copied()
     }
 
-    pub(super) fn of_path(&self, path: Option<PathId>) -> Node {
-        path.and_then(|path| self.of_path.get(path.0 as usize).copied()).unwrap_or(Node::NONE)
+    pub(super) fn of_path(&self, path: Option<PathId>) -> PathNode {
+        path.and_then(|path| self.of_path.get(path.0 as usize).copied()).unwrap_or(PathNode::NONE)
     }
 
     /// True for a call with a name; an empty name stands for the descriptor, as `fstat` passes it.
     pub(super) fn is_named(&self, event: &Event) -> bool {
-        self.of_path(event.path) != Node::NONE
+        self.of_path(event.path) != PathNode::NONE
     }
 
     /// The path of a call: as it was passed when that is absolute, else as it was resolved.
-    pub(super) fn asked(&self, event: &Event) -> Node {
+    pub(super) fn asked(&self, event: &Event) -> PathNode {
         let given = self.of_path(event.path);
         if self.is_absolute(given) { given } else { self.of_path(event.target) }
     }
 
-    pub(super) fn is_absolute(&self, node: Node) -> bool {
+    pub(super) fn is_absolute(&self, node: PathNode) -> bool {
         self.text(node).first() == Some(&b'/')
     }
 
     /// Empty for no node.
-    pub(super) fn text(&self, node: Node) -> &'a [u8] {
+    pub(super) fn text(&self, node: PathNode) -> &'a [u8] {
         self.texts.get(node.0 as usize).copied().unwrap_or_default()
     }
 
     /// The directory that a name is in.
-    pub(super) fn parent(&self, node: Node) -> Node {
-        self.parents.get(node.0 as usize).copied().unwrap_or(Node::NONE)
+    pub(super) fn parent(&self, node: PathNode) -> PathNode {
+        self.parents.get(node.0 as usize).copied().unwrap_or(PathNode::NONE)
     }
 
     /// The last component.
-    pub(super) fn name(&self, node: Node) -> &'a [u8] {
+    pub(super) fn name(&self, node: PathNode) -> &'a [u8] {
         let text = self.text(node);
         match text.iter().rposition(|&byte| byte == b'/') {
             Some(slash) => &text[slash + 1..],
@@ -132,21 +133,21 @@ impl<'a> Tree<'a> {
     }
 
     /// The rest of a path behind a directory; empty when the path is not below it.
-    pub(super) fn below(&self, directory: Node, node: Node) -> &'a [u8] {
+    pub(super) fn below(&self, directory: PathNode, node: PathNode) -> &'a [u8] {
         let rest = self.text(node).strip_prefix(self.text(directory)).unwrap_or_default();
         let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
         &rest[slashes..]
     }
 
     /// The node itself, its directory, and so on up to the root.
-    pub(super) fn upwards(&self, node: Node) -> impl Iterator<Item = Node> {
-        let next = |node: &Node| Some(self.parent(*node)).filter(|node| *node != Node::NONE);
-        std::iter::successors(Some(node).filter(|node| *node != Node::NONE), next)
+    pub(super) fn upwards(&self, node: PathNode) -> impl Iterator<Item = PathNode> {
+        let next = |node: &PathNode| Some(self.parent(*node)).filter(|node| *node != PathNode::NONE);
+        std::iter::successors(Some(node).filter(|node| *node != PathNode::NONE), next)
     }
 
     /// Every node.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + use<'a> {
-        (0..self.texts.len() as u32).map(Node)
+    pub(super) fn nodes(&self) -> impl Iterator<Item = PathNode> + use<'a> {
+        (0..self.texts.len() as u32).map(PathNode)
     }
 }
 
@@ -171,13 +172,13 @@ mod tests {
         let mut paths = PathTable::default();
         let ids =
             ["/a/b/c", "/a/b/", "x", "./x", "/", "", "/a//b/c"].map(|path| paths.intern(path.as_bytes()));
-        let tree = Tree::new(&paths);
+        let tree = PathNodes::new(&paths);
         let node = |index: usize| tree.of_path(Some(ids[index]));
         assert_eq!(tree.parent(node(0)), node(1));
         assert_eq!((tree.text(node(1)), tree.name(node(0))), (&b"/a/b"[..], &b"c"[..]));
-        assert_eq!((tree.parent(node(2)), node(5)), (Node::NONE, Node::NONE));
+        assert_eq!((tree.parent(node(2)), node(5)), (PathNode::NONE, PathNode::NONE));
         assert_eq!(tree.text(tree.parent(node(3))), b".");
-        assert_eq!((tree.parent(node(4)), tree.name(node(4))), (Node::NONE, &b""[..]));
+        assert_eq!((tree.parent(node(4)), tree.name(node(4))), (PathNode::NONE, &b""[..]));
         assert_eq!(tree.text(tree.parent(node(6))), b"/a//b");
         assert_eq!(tree.below(node(4), node(0)), b"a/b/c");
         assert_eq!(tree.upwards(node(0)).map(|node| tree.text(node).len()).collect::<Vec<_>>(), [6, 4, 2, 1]);
@@ -187,6 +188,6 @@ mod tests {
     fn what_is_too_long_for_a_path_is_none() {
         let mut paths = PathTable::default();
         let long = paths.intern(&b"/a".repeat(LONGEST));
-        assert_eq!(Tree::new(&paths).of_path(Some(long)), Node::NONE);
+        assert_eq!(PathNodes::new(&paths).of_path(Some(long)), PathNode::NONE);
     }
 }

@@ -15,7 +15,7 @@ use super::list::plain;
 use super::model::{
     EntryCounts, EntryKey, ListEntry, ListFacts, ListSource, SearchKind, Searches, WantedCounts, WantedKey,
 };
-use super::tree::{Node, NodeMap, Tree};
+use super::tree::{NodeMap, PathNode, PathNodes};
 use quell_trace::flags::AT_SYMLINK_NOFOLLOW;
 use quell_trace::{Call, Class, Event, PathId};
 use std::cmp::Reverse;
@@ -27,11 +27,11 @@ const FEWEST_MISSES: u32 = 10;
 /// asks each directory for the same few names (`.gitignore`) looks like a search.
 const FEWEST_ENTRIES: usize = 3;
 const FEWEST_NAMES: u64 = 5;
-/// Two directories follow each other in a list that is said nowhere when so many names were looked for in both.
+/// Two directories follow each other in an undeclared list when so many names were looked for in both.
 const FEWEST_SHARED: u32 = 3;
 /// Nine of ten steps from one directory to the next go the same way.
 const IN_ORDER: u64 = 10;
-/// What a program adds to a list that it hands on is less than one part in so many.
+/// A program adds less than one part in so many to a list that it hands on.
 const ADDED: u64 = 10;
 /// No program has more lists.
 const MOST_LISTS: usize = 8;
@@ -88,7 +88,7 @@ struct Asked {
     /// A call by this name succeeded.
     found: bool,
     opened: bool,
-    resolved: Node,
+    resolved: PathNode,
 }
 
 impl<'a> Unnamed<'a> {
@@ -99,7 +99,7 @@ impl<'a> Unnamed<'a> {
         image: Option<Image>,
         is_explained: bool,
         images: &Images<'a>,
-        tree: &Tree<'a>,
+        tree: &PathNodes<'a>,
     ) {
         let is_named = tree.is_named(event);
         let resolved = tree.of_path(event.target);
@@ -156,7 +156,7 @@ impl<'a> Unnamed<'a> {
     }
 
     /// Enters every list that was found.
-    pub(super) fn finish(self, images: &Images<'a>, tree: &Tree<'a>, searches: &mut Searches) {
+    pub(super) fn finish(self, images: &Images<'a>, tree: &PathNodes<'a>, searches: &mut Searches) {
         for mut table in self.tables.into_iter().filter(|table| table.missed >= FEWEST_MISSES) {
             for _ in 0..MOST_LISTS {
                 let found = said(&table, images, tree).or_else(|| not_said(&table, images, tree));
@@ -182,7 +182,7 @@ fn is_repeated(option: &str, elements: &[arguments::Element<'_>]) -> bool {
 }
 
 /// The list that explains most misses. Programs hand lists on and add to them: it is said where the outermost of them has it.
-fn said(table: &Table, images: &Images<'_>, tree: &Tree<'_>) -> Option<(List, String, ListSource)> {
+fn said(table: &Table, images: &Images<'_>, tree: &PathNodes<'_>) -> Option<(List, String, ListSource)> {
     let lists = sources(table.image, images, tree).into_iter().filter_map(|source| {
         let list = List::of(source.elements, table, tree).filter(|list| list.names > 0)?;
         Some((list, source.origin, source.says))
@@ -198,15 +198,15 @@ fn said(table: &Table, images: &Images<'_>, tree: &Tree<'_>) -> Option<(List, St
 struct Source {
     origin: String,
     says: ListSource,
-    elements: Vec<Node>,
+    elements: Vec<PathNode>,
 }
 
 /// The lists that the program's variables and arguments hold, and those of the programs that started it: these last.
-fn sources(image: Option<Image>, images: &Images<'_>, tree: &Tree<'_>) -> Vec<Source> {
+fn sources(image: Option<Image>, images: &Images<'_>, tree: &PathNodes<'_>) -> Vec<Source> {
     let mut sources = Vec::new();
     let generations = std::iter::successors(image, |image| images.before(*image)).take(GENERATIONS);
     for image in generations {
-        let mut options: BTreeMap<String, Vec<Node>> = BTreeMap::new();
+        let mut options: BTreeMap<String, Vec<PathNode>> = BTreeMap::new();
         let command = images.arguments(image);
         for element in arguments::elements(command) {
             if let Some(node) = find(element.text, images, tree) {
@@ -241,7 +241,7 @@ pub(crate) fn separators(value: &str) -> &'static [char] {
 }
 
 /// The directory that an element names: from the working directory on, patterns up to their `?`.
-fn find(text: &str, images: &Images<'_>, tree: &Tree<'_>) -> Option<Node> {
+fn find(text: &str, images: &Images<'_>, tree: &PathNodes<'_>) -> Option<PathNode> {
     let text = text.split('?').next().filter(|text| !text.is_empty())?.as_bytes();
     let given = tree.find(text).filter(|node| tree.is_absolute(*node));
     given.or_else(|| {
@@ -260,7 +260,7 @@ fn program_name(image: Option<Image>, images: &Images<'_>) -> String {
 }
 
 /// The list of directories that most names were looked for in.
-fn not_said(table: &Table, images: &Images<'_>, tree: &Tree<'_>) -> Option<(List, String, ListSource)> {
+fn not_said(table: &Table, images: &Images<'_>, tree: &PathNodes<'_>) -> Option<(List, String, ListSource)> {
     let clusters = clusters(table, tree);
     let lists = clusters.into_iter().filter_map(|directories| List::of(directories, table, tree));
     let lists = lists.filter(|list| list.touched >= FEWEST_ENTRIES && list.names >= FEWEST_NAMES);
@@ -283,7 +283,7 @@ fn not_said(table: &Table, images: &Images<'_>, tree: &Tree<'_>) -> Option<(List
 }
 
 /// True for a file that may say a list: no library, and nothing that the kernel makes up.
-fn is_text(node: Node, tree: &Tree<'_>) -> bool {
+fn is_text(node: PathNode, tree: &PathNodes<'_>) -> bool {
     let (text, name) = (tree.text(node), tree.name(node));
     let is_library = name.windows(3).any(|part| part == b".so");
     let is_system =
@@ -292,15 +292,15 @@ fn is_text(node: Node, tree: &Tree<'_>) -> bool {
 }
 
 /// Directories that follow each other in the searches of at least so many names. Shape: each in order of their first calls.
-fn clusters(table: &Table, tree: &Tree<'_>) -> Vec<Vec<Node>> {
-    let mut names: HashMap<&[u8], Vec<(u32, Node, bool)>> = HashMap::new();
+fn clusters(table: &Table, tree: &PathNodes<'_>) -> Vec<Vec<PathNode>> {
+    let mut names: HashMap<&[u8], Vec<(u32, PathNode, bool)>> = HashMap::new();
     for (node, asked) in table.asked.iter().filter(|(_, asked)| asked.operations > 0) {
         let parent = tree.parent(*node);
-        if parent != Node::NONE {
+        if parent != PathNode::NONE {
             names.entry(tree.name(*node)).or_default().push((asked.first, parent, asked.missed > 0));
         }
     }
-    let mut steps: HashMap<(Node, Node), u32> = HashMap::new();
+    let mut steps: HashMap<(PathNode, PathNode), u32> = HashMap::new();
     for asked in names.values_mut().filter(|asked| asked.len() >= FEWEST_ENTRIES) {
         asked.sort_unstable();
         let pairs = asked.windows(2).filter(|pair| pair[0].2);
@@ -326,11 +326,11 @@ fn clusters(table: &Table, tree: &Tree<'_>) -> Vec<Vec<Node>> {
 /// Directories that belong together.
 #[derive(Debug, Default)]
 struct Groups {
-    parents: NodeMap<Node>,
+    parents: NodeMap<PathNode>,
 }
 
 impl Groups {
-    fn root(&mut self, node: Node) -> Node {
+    fn root(&mut self, node: PathNode) -> PathNode {
         let mut root = *self.parents.entry(node).or_insert(node);
         while let Some(above) = self.parents.get(&root).copied().filter(|above| *above != root) {
             root = above;
@@ -339,14 +339,14 @@ impl Groups {
         root
     }
 
-    fn join(&mut self, a: Node, b: Node) {
+    fn join(&mut self, a: PathNode, b: PathNode) {
         let (a, b) = (self.root(a), self.root(b));
         self.parents.insert(a.max(b), a.min(b));
     }
 
-    fn members(&mut self) -> Vec<Vec<Node>> {
-        let mut members: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
-        let nodes: Vec<Node> = self.parents.keys().copied().collect();
+    fn members(&mut self) -> Vec<Vec<PathNode>> {
+        let mut members: BTreeMap<PathNode, Vec<PathNode>> = BTreeMap::new();
+        let nodes: Vec<PathNode> = self.parents.keys().copied().collect();
         for node in nodes {
             members.entry(self.root(node)).or_default().push(node);
         }
@@ -354,19 +354,20 @@ impl Groups {
     }
 
     /// Names with slashes are looked for in the subdirectories of entries: such a group is part of the entries' own.
-    fn raise(&mut self, tree: &Tree<'_>) {
+    fn raise(&mut self, tree: &PathNodes<'_>) {
         let groups = self.members();
         for group in &groups {
-            let above: HashSet<Node> = group.iter().map(|node| tree.parent(*node)).collect();
+            let above: HashSet<PathNode> = group.iter().map(|node| tree.parent(*node)).collect();
             let is_raised = above.len() == group.len()
                 && above.iter().filter(|node| self.parents.contains_key(node)).count() * 2 > above.len();
             if is_raised {
                 group.iter().for_each(|node| _ = self.parents.remove(node));
             }
         }
-        // What stays has its group written anew: a root may have been raised.
+        // The group of a remaining node is written anew: a root may have been raised.
         for group in groups {
-            let stay: Vec<Node> = group.into_iter().filter(|node| self.parents.contains_key(node)).collect();
+            let stay: Vec<PathNode> =
+                group.into_iter().filter(|node| self.parents.contains_key(node)).collect();
             stay.iter().for_each(|node| _ = self.parents.insert(*node, *node));
             stay.windows(2).for_each(|pair| self.join(pair[0], pair[1]));
         }
@@ -376,7 +377,7 @@ impl Groups {
 /// A list with the calls in its entries.
 struct List {
     /// Shape: in the order of the search.
-    elements: Vec<Node>,
+    elements: Vec<PathNode>,
     positions: NodeMap<usize>,
     /// Entries in which such a name was looked for.
     touched: usize,
@@ -390,7 +391,7 @@ struct List {
 
 impl List {
     /// `None` where names were not looked for in the order of the directories, or mostly found.
-    fn of(mut elements: Vec<Node>, table: &Table, tree: &Tree<'_>) -> Option<Self> {
+    fn of(mut elements: Vec<PathNode>, table: &Table, tree: &PathNodes<'_>) -> Option<Self> {
         let mut known = HashSet::new();
         elements.retain(|node| known.insert(*node));
         let positions = elements.iter().enumerate().map(|(position, node)| (*node, position)).collect();
@@ -422,14 +423,18 @@ impl List {
     }
 
     /// The entry that a path is or lies in.
-    fn entry_of(&self, node: Node, tree: &Tree<'_>) -> Option<usize> {
+    fn entry_of(&self, node: PathNode, tree: &PathNodes<'_>) -> Option<usize> {
         tree.upwards(node).find_map(|node| self.positions.get(&node).copied())
     }
 
     /// The calls by name from the entry on, which is empty for the entry itself. Shape: position, path and calls, in the
     /// order of the first calls.
-    fn names<'t>(&self, table: &Table, tree: &Tree<'t>) -> BTreeMap<&'t [u8], Vec<(usize, Node, Asked)>> {
-        let mut names: BTreeMap<&[u8], Vec<(usize, Node, Asked)>> = BTreeMap::new();
+    fn names<'t>(
+        &self,
+        table: &Table,
+        tree: &PathNodes<'t>,
+    ) -> BTreeMap<&'t [u8], Vec<(usize, PathNode, Asked)>> {
+        let mut names: BTreeMap<&[u8], Vec<(usize, PathNode, Asked)>> = BTreeMap::new();
         for (node, asked) in table.asked.iter().filter(|(_, asked)| asked.operations > 0) {
             if let Some(position) = self.entry_of(*node, tree) {
                 let name = tree.below(self.elements[position], *node);
@@ -442,14 +447,15 @@ impl List {
 
     /// For each entry, how often each directory above was asked whether it is a link when the entry was: all entries below a
     /// directory together never more often than the directory was.
-    fn walked(&self, table: &Table, tree: &Tree<'_>) -> Vec<u64> {
+    fn walked(&self, table: &Table, tree: &PathNodes<'_>) -> Vec<u64> {
         let mut walked = vec![0; self.elements.len()];
         for way in 0..2 {
-            let asked = |node: Node| table.asked.get(&node).map_or(0, |asked| u64::from(asked.as_link[way]));
+            let asked =
+                |node: PathNode| table.asked.get(&node).map_or(0, |asked| u64::from(asked.as_link[way]));
             let above =
-                |entry: Node| tree.upwards(tree.parent(entry)).filter(|node| tree.text(*node) != b"/");
+                |entry: PathNode| tree.upwards(tree.parent(entry)).filter(|node| tree.text(*node) != b"/");
             let mut below: NodeMap<u64> = NodeMap::default();
-            // What lies deeper comes first: an entry above others is asked for them too.
+            // The deepest come first: a call on a deep entry also asks for those above it.
             let mut order: Vec<usize> = (0..self.elements.len()).collect();
             order.sort_by_key(|position| Reverse(above(self.elements[*position]).count()));
             let mut own = vec![0; self.elements.len()];
@@ -466,82 +472,90 @@ impl List {
         walked
     }
 
+    /// Adds the list, with its entries and the names that were looked for, to `searches`.
     fn enter(
         &self,
         origin: String,
         source: ListSource,
         table: &Table,
         images: &Images<'_>,
-        tree: &Tree<'_>,
+        tree: &PathNodes<'_>,
         searches: &mut Searches,
     ) {
-        let mut counts = vec![EntryCounts::default(); self.elements.len()];
-        let mut entries: Vec<ListEntry> = self
-            .elements
-            .iter()
-            .map(|node| ListEntry { resolved: tree.text(*node).into(), spare: 0, walked: 0 })
-            .collect();
-        for (name, asked) in self.names(table, tree) {
-            let itself = name.is_empty();
-            // In one directory, a name would be asked for where it was found, or once in vain.
-            let is_kept = |(index, (_, _, asked)): (usize, &(usize, Node, Asked)), any: bool| {
-                if any { asked.found } else { index == 0 }
-            };
-            let any = !itself && asked.iter().any(|(_, _, asked)| asked.found);
-            let mut wanted = WantedCounts { searches: 1, ..WantedCounts::default() };
-            for (index, row) in asked.iter().enumerate() {
-                let (position, node, calls) = row;
-                let (operations, missed) = (u64::from(calls.operations), u64::from(calls.missed));
-                let found = calls.found && !itself;
-                counts[*position].add(EntryCounts {
-                    position: 0,
-                    searches: 1,
-                    probes: operations,
-                    missed,
-                    hits: found.into(),
-                });
-                if !is_kept((index, row), any) {
-                    entries[*position].spare += operations;
-                }
-                if let Some(directory) = tree.text(calls.resolved).strip_suffix(name).filter(|_| !itself)
-                    && let [directory @ .., b'/'] = directory
-                {
-                    entries[*position].resolved = directory.into();
-                }
-                wanted.probes += operations;
-                wanted.missed += missed;
-                if found && wanted.found.is_none() {
-                    wanted.found = Some(tree.text(*node).into());
-                }
-            }
-            let name = if itself { &b"(the directory itself)"[..] } else { name };
+        let mut rows: Vec<ListRow> =
+            self.elements.iter().map(|node| ListRow::of_directory(tree.text(*node))).collect();
+        for (name, calls) in self.names(table, tree) {
+            let wanted = count_name(name, &calls, tree, &mut rows);
+            let name = if name.is_empty() { &b"(the directory itself)"[..] } else { name };
             let key = WantedKey { kind: SearchKind::Other, name: name.into(), asked_by: None };
             searches.wanted.entry(key).or_default().add(wanted);
         }
-        for (entry, walked) in entries.iter_mut().zip(self.walked(table, tree)) {
-            entry.walked = walked;
+        for (row, walked) in rows.iter_mut().zip(self.walked(table, tree)) {
+            row.entry.walked = walked;
         }
-        let mut facts = ListFacts {
-            asked_by: [program_name(table.image, images)].into(),
-            source,
-            entries: BTreeMap::new(),
-        };
-        let rows = self.elements.iter().zip(counts).zip(entries).enumerate();
-        for (position, ((node, counts), entry)) in rows.filter(|(_, ((_, counts), _))| counts.searches > 0) {
+        let mut entries = BTreeMap::new();
+        for (position, (node, row)) in self.elements.iter().zip(rows).enumerate() {
+            if row.counts.searches == 0 {
+                continue;
+            }
             let directory: Box<[u8]> = tree.text(*node).into();
             let key =
                 EntryKey { kind: SearchKind::Other, origin: origin.clone(), directory: directory.clone() };
-            let counts = EntryCounts { position: position as u32, ..counts };
-            searches
-                .entries
-                .entry(key)
-                .or_insert(EntryCounts { position: u32::MAX, ..Default::default() })
-                .add(counts);
-            facts.entries.insert(directory, entry);
+            let unplaced = EntryCounts { position: u32::MAX, ..EntryCounts::default() };
+            let counts = EntryCounts { position: position as u32, ..row.counts };
+            searches.entries.entry(key).or_insert(unplaced).add(counts);
+            entries.insert(directory, row.entry);
         }
+        let facts = ListFacts { asked_by: [program_name(table.image, images)].into(), source, entries };
         match searches.lists.get_mut(&origin) {
             Some(list) => list.add(facts),
             None => _ = searches.lists.insert(origin, facts),
         }
     }
+}
+
+/// An entry of a list while its calls are counted.
+struct ListRow {
+    counts: EntryCounts,
+    entry: ListEntry,
+}
+
+impl ListRow {
+    fn of_directory(path: &[u8]) -> Self {
+        let entry = ListEntry { resolved: path.into(), spare: 0, walked: 0 };
+        Self { counts: EntryCounts::default(), entry }
+    }
+}
+
+/// Counts the calls on one name in the rows of the entries in which it was looked for; `name` is empty for the entries
+/// themselves. Shape of `calls`: row, path and calls, in the order of the first calls.
+fn count_name(
+    name: &[u8],
+    calls: &[(usize, PathNode, Asked)],
+    tree: &PathNodes<'_>,
+    rows: &mut [ListRow],
+) -> WantedCounts {
+    let itself = name.is_empty();
+    let is_found = !itself && calls.iter().any(|(_, _, asked)| asked.found);
+    let mut wanted = WantedCounts { searches: 1, ..WantedCounts::default() };
+    for (index, (position, node, asked)) in calls.iter().enumerate() {
+        let row = &mut rows[*position];
+        let (probes, missed) = (u64::from(asked.operations), u64::from(asked.missed));
+        let hit = asked.found && !itself;
+        row.counts.add(EntryCounts { position: 0, searches: 1, probes, missed, hits: hit.into() });
+        // In one directory, a name would be asked for where it was found, or once in vain.
+        if !(if is_found { asked.found } else { index == 0 }) {
+            row.entry.spare += probes;
+        }
+        if let Some([directory @ .., b'/']) = tree.text(asked.resolved).strip_suffix(name).filter(|_| !itself)
+        {
+            row.entry.resolved = directory.into();
+        }
+        wanted.probes += probes;
+        wanted.missed += missed;
+        if hit && wanted.found.is_none() {
+            wanted.found = Some(tree.text(*node).into());
+        }
+    }
+    wanted
 }

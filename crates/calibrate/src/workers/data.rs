@@ -1,8 +1,8 @@
 //! Reads of one file by several threads: by calls, and through one shared mapping.
 
-use super::phase::{Failed, Limit, Prepared, in_threads};
-use super::protocol::{Data, DataAccess, Done};
-use crate::operation::{Took, elapsed};
+use super::phase::{Failed, PhaseLimit, PreparedPhase, in_threads};
+use super::protocol::{DataAccess, DataTransfer, PhaseResult};
+use crate::operation::{OperationTime, elapsed};
 use crate::sys::Mapping;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Advice, Mode, OFlags};
@@ -17,7 +17,7 @@ pub(crate) const SPOT: u64 = 64 << 10;
 /// not hold. Not less than what is usually written.
 const UNSYNCED: u64 = 128;
 
-pub(super) fn prepare<'a>(data: &'a Data, root: BorrowedFd<'_>) -> Result<Prepared<'a>, Failed> {
+pub(super) fn prepare<'a>(data: &'a DataTransfer, root: BorrowedFd<'_>) -> Result<PreparedPhase<'a>, Failed> {
     let failed = |errno| (data.file.clone(), errno);
     if data.part >= data.parts {
         return Err(failed(Errno::INVAL));
@@ -48,14 +48,14 @@ pub(super) fn prepare<'a>(data: &'a Data, root: BorrowedFd<'_>) -> Result<Prepar
 
 #[derive(Debug)]
 struct DataReader<'a> {
-    data: &'a Data,
+    data: &'a DataTransfer,
     file: OwnedFd,
     mapping: Option<Mapping>,
 }
 
 impl DataReader<'_> {
-    fn run(&self) -> Result<Done, Errno> {
-        let limit = Limit::of(self.data.limit_ms);
+    fn run(&self) -> Result<PhaseResult, Errno> {
+        let limit = PhaseLimit::of(self.data.limit_ms);
         let share = |thread: usize| self.share(thread as u64, limit).map_err(|errno| (String::new(), errno));
         let done = match self.data.threads {
             0 | 1 => share(0),
@@ -69,12 +69,12 @@ impl DataReader<'_> {
     }
 
     /// The accesses of one thread in its part of the file.
-    fn share(&self, thread: u64, limit: Limit) -> Result<Done, Errno> {
+    fn share(&self, thread: u64, limit: PhaseLimit) -> Result<PhaseResult, Errno> {
         let step = if self.is_scattered() { SPOT } else { self.data.access.bytes() };
         let own = self.data.bytes / step / self.data.parts / u64::from(self.data.threads.max(1));
         let first = own * (self.data.part * u64::from(self.data.threads.max(1)) + thread);
         let mut buffer = vec![0x51; usize::try_from(self.data.access.bytes()).unwrap_or(0)];
-        let mut done = Done::default();
+        let mut done = PhaseResult::default();
         for number in 0..self.data.count {
             let (round, spot) = (number / own.max(1), number % own.max(1));
             if limit.is_over() || own == 0 || (round > 0 && self.mapping.is_none() && !self.is_scattered()) {
@@ -86,7 +86,7 @@ impl DataReader<'_> {
             let spot = if self.is_scattered() { scattered(spot, own) } else { spot };
             let began = Instant::now();
             self.access((first + spot) * step, &mut buffer)?;
-            done.add(Took { operation: elapsed(began), close: None });
+            done.add(OperationTime { operation: elapsed(began), close: None });
             if self.data.access == DataAccess::Write && done.count.is_multiple_of(UNSYNCED) {
                 rustix::fs::fsync(&self.file)?;
             }

@@ -1,6 +1,6 @@
 //! The leader's side: worker processes of one client, started, given tasks, and ended.
 
-use super::protocol::{DataAccess, Done, Hello, Order, Reply, Task, VERSION};
+use super::protocol::{DataAccess, LeaderOrder, PhaseResult, PhaseTask, VERSION, WorkerHello, WorkerReply};
 use super::worker::use_all_descriptors;
 use crate::error::CalibrateError;
 use quell_talk::{Patience, Stop};
@@ -35,7 +35,7 @@ struct Worker {
     /// Its end tells the process to end; `None` only while this value goes away.
     orders: Option<ChildStdin>,
     replies: ChildStdout,
-    hello: Option<Hello>,
+    hello: Option<WorkerHello>,
 }
 
 impl WorkerGroup {
@@ -54,7 +54,7 @@ impl WorkerGroup {
         let mut workers = started.collect::<Result<Vec<_>, _>>()?;
         for worker in &mut workers {
             // To one that has ended nothing can be said; the greeting then tells how it ended.
-            _ = worker.order(&Order::Directory(directory.as_os_str().as_bytes().to_vec()));
+            _ = worker.order(&LeaderOrder::Directory(directory.as_os_str().as_bytes().to_vec()));
         }
         for worker in &mut workers {
             worker.greet(stop)?;
@@ -73,21 +73,25 @@ impl WorkerGroup {
     }
 
     /// One task for each of the first workers, all at once. Shape: one result a task.
-    pub(crate) fn run(&mut self, tasks: Vec<Task>, stop: Stop<'_>) -> Result<Vec<Done>, CalibrateError> {
+    pub(crate) fn run(
+        &mut self,
+        tasks: Vec<PhaseTask>,
+        stop: Stop<'_>,
+    ) -> Result<Vec<PhaseResult>, CalibrateError> {
         together(vec![(self, tasks)], stop)
     }
 
     /// One task for one worker.
-    pub(crate) fn one(&mut self, task: Task, stop: Stop<'_>) -> Result<Done, CalibrateError> {
+    pub(crate) fn one(&mut self, task: PhaseTask, stop: Stop<'_>) -> Result<PhaseResult, CalibrateError> {
         Ok(self.run(vec![task], stop)?.pop().unwrap_or_default())
     }
 }
 
 /// Tasks of several groups behind one barrier. Shape: the results of the first group, then those of the next.
 pub(crate) fn together(
-    groups: Vec<(&mut WorkerGroup, Vec<Task>)>,
+    groups: Vec<(&mut WorkerGroup, Vec<PhaseTask>)>,
     stop: Stop<'_>,
-) -> Result<Vec<Done>, CalibrateError> {
+) -> Result<Vec<PhaseResult>, CalibrateError> {
     let mut busy = Vec::new();
     for (group, tasks) in groups {
         for (worker, task) in group.workers.iter_mut().zip(tasks) {
@@ -95,19 +99,19 @@ pub(crate) fn together(
         }
     }
     for (worker, task) in &mut busy {
-        worker.order(&Order::Task(task.clone()))?;
+        worker.order(&LeaderOrder::Task(task.clone()))?;
     }
     for (worker, task) in &mut busy {
         match worker.reply(task.patience(), stop)? {
-            Reply::Ready => {}
+            WorkerReply::Ready => {}
             reply => return Err(worker.refused(task, reply)),
         }
     }
     for (worker, _) in &mut busy {
-        worker.order(&Order::Go)?;
+        worker.order(&LeaderOrder::Go)?;
     }
     let results = busy.iter_mut().map(|(worker, task)| match worker.reply(task.patience(), stop)? {
-        Reply::Done(done) => Ok(done),
+        WorkerReply::Done(done) => Ok(done),
         reply => Err(worker.refused(task, reply)),
     });
     results.collect()
@@ -129,25 +133,27 @@ impl Worker {
 
     fn greet(&mut self, stop: Stop<'_>) -> Result<(), CalibrateError> {
         match self.reply(PATIENCE, stop)? {
-            Reply::Hello(hello) if hello.version == VERSION => {
+            WorkerReply::Hello(hello) if hello.version == VERSION => {
                 self.hello = Some(hello);
                 Ok(())
             }
-            Reply::Hello(_) => Err(self.fault("is another version of quell")),
-            Reply::Failed { errno, .. } => {
+            WorkerReply::Hello(_) => Err(self.fault("is another version of quell")),
+            WorkerReply::Failed { errno, .. } => {
                 let errno = Errno::from_raw_os_error(errno);
                 Err(CalibrateError::operation("open", "the working directory", &self.name, errno))
             }
-            Reply::Ready | Reply::Done(_) => Err(self.fault("did not begin as a worker of quell does")),
+            WorkerReply::Ready | WorkerReply::Done(_) => {
+                Err(self.fault("did not begin as a worker of quell does"))
+            }
         }
     }
 
-    fn order(&mut self, order: &Order) -> Result<(), CalibrateError> {
+    fn order(&mut self, order: &LeaderOrder) -> Result<(), CalibrateError> {
         let sent = self.orders.as_mut().map(|orders| quell_talk::send(orders, order));
         sent.and_then(Result::ok).ok_or_else(|| self.fault("ended early"))
     }
 
-    fn reply(&mut self, time: Duration, stop: Stop<'_>) -> Result<Reply, CalibrateError> {
+    fn reply(&mut self, time: Duration, stop: Stop<'_>) -> Result<WorkerReply, CalibrateError> {
         let patience = Patience::lasting(time, stop);
         let reply = quell_talk::receive(&mut patience.listen(&mut self.replies));
         reply.map_err(|error| match error.kind() {
@@ -165,9 +171,9 @@ impl Worker {
         })
     }
 
-    fn refused(&self, task: &Task, reply: Reply) -> CalibrateError {
+    fn refused(&self, task: &PhaseTask, reply: WorkerReply) -> CalibrateError {
         match reply {
-            Reply::Failed { name, errno } => {
+            WorkerReply::Failed { name, errno } => {
                 CalibrateError::operation(task.name(), &name, &self.name, Errno::from_raw_os_error(errno))
             }
             _ => self.fault("answered out of turn"),
@@ -194,7 +200,7 @@ impl Drop for Worker {
     }
 }
 
-impl Task {
+impl PhaseTask {
     /// Its name in errors.
     fn name(&self) -> &'static str {
         match self {

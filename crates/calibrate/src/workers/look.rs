@@ -1,8 +1,8 @@
 //! A client's view of an entry that another client changes, and those changes.
 
 use super::phase::{Failed, open_directory};
-use super::protocol::{CacheAspect, Change, Done, Look};
-use crate::operation::{Took, elapsed};
+use super::protocol::{CacheAspect, EntryChange, EntryLook, PhaseResult};
+use crate::operation::{OperationTime, elapsed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ impl<'a> Looker<'a> {
     }
 
     /// The state of the entry, as a number that the change alters, and the time of the look.
-    pub(super) fn look(&mut self, look: &Look) -> Result<Done, Failed> {
+    pub(super) fn look(&mut self, look: &EntryLook) -> Result<PhaseResult, Failed> {
         let failed = |errno| (look.entry.clone(), errno);
         let (directory, name) = look.entry.rsplit_once('/').unwrap_or((".", &look.entry));
         let held = if look.at == CacheAspect::Attributes { look.entry.as_str() } else { directory };
@@ -36,13 +36,13 @@ impl<'a> Looker<'a> {
         let held = self.held.get(held).ok_or_else(|| failed(Errno::BADF))?;
         let began = Instant::now();
         let seen = seen(held.as_fd(), look.at, name).map_err(failed)?;
-        let mut done = Done { seen, ..Done::default() };
-        done.add(Took { operation: elapsed(began), close: None });
+        let mut done = PhaseResult { seen, ..PhaseResult::default() };
+        done.add(OperationTime { operation: elapsed(began), close: None });
         Ok(done)
     }
 
     /// Changes the entry.
-    pub(super) fn change(&self, change: &Change) -> Result<Done, Failed> {
+    pub(super) fn change(&self, change: &EntryChange) -> Result<PhaseResult, Failed> {
         let changed = match change.of {
             CacheAspect::Absence => self.make(&change.entry),
             CacheAspect::Listing => self.make(&format!("{}/new", change.entry)),
@@ -51,7 +51,7 @@ impl<'a> Looker<'a> {
             CacheAspect::DirectoryName => self.replace(&change.entry, Self::make_directory),
         };
         changed.map_err(|errno| (change.entry.clone(), errno))?;
-        Ok(Done { count: 1, ..Done::default() })
+        Ok(PhaseResult { count: 1, ..PhaseResult::default() })
     }
 
     fn make(&self, entry: &str) -> Result<(), Errno> {

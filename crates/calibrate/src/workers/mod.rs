@@ -17,5 +17,7 @@ mod worker;
 pub(crate) use data::SPOT;
 pub(crate) use group::{WorkerGroup, together};
 pub use protocol::{CacheAspect, DataAccess};
-pub(crate) use protocol::{Change, Data, Done, Look, Names, Steps, Subject, Task};
+pub(crate) use protocol::{
+    CallSubject, DataTransfer, EntryChange, EntryLook, NameOperations, PhaseResult, PhaseTask, Steps,
+};
 pub use worker::serve;

@@ -1,9 +1,9 @@
 //! Operations on names, each once, by the threads of one process.
 
 use super::computing::Computing;
-use super::phase::{Failed, Limit, Prepared, in_threads, joined, open_directory};
-use super::protocol::{Done, Names};
-use crate::operation::{LoadOperation, RENAMED, Target, reopen, resolve};
+use super::phase::{Failed, PhaseLimit, PreparedPhase, in_threads, joined, open_directory};
+use super::protocol::{NameOperations, PhaseResult};
+use crate::operation::{LoadOperation, OperationTarget, RENAMED, reopen, resolve};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -21,7 +21,10 @@ struct Named {
     resolved: Option<OwnedFd>,
 }
 
-pub(super) fn prepare<'a>(names: &'a Names, root: BorrowedFd<'_>) -> Result<Prepared<'a>, Failed> {
+pub(super) fn prepare<'a>(
+    names: &'a NameOperations,
+    root: BorrowedFd<'_>,
+) -> Result<PreparedPhase<'a>, Failed> {
     // Names of operations by descriptor are asked for here: at once, as each takes round trips.
     let shares = std::thread::scope(|scope| {
         let share = |thread| scope.spawn(move || prepare_share(names, root, thread));
@@ -29,7 +32,7 @@ pub(super) fn prepare<'a>(names: &'a Names, root: BorrowedFd<'_>) -> Result<Prep
         running.into_iter().map(joined).collect::<Result<Vec<_>, Failed>>()
     })?;
     Ok(Box::new(move || {
-        let limit = Limit::of(names.limit_ms);
+        let limit = PhaseLimit::of(names.limit_ms);
         match &shares[..] {
             [share] => run_share(names, share, limit),
             shares => in_threads(shares.len(), |thread| run_share(names, &shares[thread], limit)),
@@ -37,7 +40,7 @@ pub(super) fn prepare<'a>(names: &'a Names, root: BorrowedFd<'_>) -> Result<Prep
     }))
 }
 
-fn prepare_share(names: &Names, root: BorrowedFd<'_>, thread: u16) -> Result<ThreadShare, Failed> {
+fn prepare_share(names: &NameOperations, root: BorrowedFd<'_>, thread: u16) -> Result<ThreadShare, Failed> {
     let directories = &names.directories;
     let own = directories.get(usize::from(thread) % directories.len().max(1));
     let own = own.ok_or_else(|| (String::new(), Errno::INVAL))?;
@@ -62,7 +65,7 @@ const SPARE: u64 = 256;
 /// Descriptors of a thread beside its names: its directory, and what is open for a moment.
 const OF_THREAD: u64 = 4;
 
-fn named(names: &Names, number: u64, directory: &OwnedFd) -> Result<Named, Failed> {
+fn named(names: &NameOperations, number: u64, directory: &OwnedFd) -> Result<Named, Failed> {
     let text = format!("{}{number:06}{}", names.prefix, names.suffix);
     let invalid = |_| (text.clone(), Errno::INVAL);
     let name = CString::new(text.as_str()).map_err(invalid)?;
@@ -84,8 +87,8 @@ fn resolved(operation: LoadOperation, directory: &OwnedFd, name: &CStr) -> Resul
     Ok(resolved)
 }
 
-fn run_share(names: &Names, share: &ThreadShare, limit: Limit) -> Result<Done, Failed> {
-    let mut done = Done::default();
+fn run_share(names: &NameOperations, share: &ThreadShare, limit: PhaseLimit) -> Result<PhaseResult, Failed> {
+    let mut done = PhaseResult::default();
     let mut computing = Computing::new(names.computing_us);
     let directory = share.directory.as_fd();
     for Named { name, other, resolved } in &share.names {
@@ -93,7 +96,7 @@ fn run_share(names: &Names, share: &ThreadShare, limit: Limit) -> Result<Done, F
             break;
         }
         done.computed += computing.run(names.computing_us);
-        let target = Target { directory, name, other, resolved: resolved.as_ref() };
+        let target = OperationTarget { directory, name, other, resolved: resolved.as_ref() };
         let took =
             target.apply(names.operation).map_err(|errno| (name.to_string_lossy().into_owned(), errno))?;
         done.add(took);

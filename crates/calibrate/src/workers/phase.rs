@@ -1,7 +1,7 @@
 //! The parts of every kind of phase: preparation, a limit of time, threads.
 
-use super::protocol::Done;
-use crate::operation::{Took, elapsed};
+use super::protocol::PhaseResult;
+use crate::operation::{OperationTime, elapsed};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 pub(super) type Failed = (String, Errno);
 
 /// A prepared phase. It runs when the start is given.
-pub(super) type Prepared<'a> = Box<dyn FnOnce() -> Result<Done, Failed> + 'a>;
+pub(super) type PreparedPhase<'a> = Box<dyn FnOnce() -> Result<PhaseResult, Failed> + 'a>;
 
 /// The time after which no operation begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(super) struct PhaseLimit {
     began: Instant,
     lasts: Duration,
 }
 
-impl Limit {
+impl PhaseLimit {
     pub(super) fn of(milliseconds: u64) -> Self {
         Self { began: Instant::now(), lasts: Duration::from_millis(milliseconds) }
     }
@@ -34,12 +34,12 @@ impl Limit {
 /// The work of several threads of one process, added up.
 pub(super) fn in_threads(
     threads: usize,
-    share: impl Fn(usize) -> Result<Done, Failed> + Sync,
-) -> Result<Done, Failed> {
+    share: impl Fn(usize) -> Result<PhaseResult, Failed> + Sync,
+) -> Result<PhaseResult, Failed> {
     let share = &share;
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || share(thread))).collect();
-        let mut sum = Done::default();
+        let mut sum = PhaseResult::default();
         for thread in running {
             let done = joined(thread)?;
             sum.count += done.count;
@@ -56,9 +56,9 @@ pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-impl Done {
+impl PhaseResult {
     /// One more operation.
-    pub(super) fn add(&mut self, took: Took) {
+    pub(super) fn add(&mut self, took: OperationTime) {
         self.count += 1;
         self.latencies.push(took.operation);
         self.closes.extend(took.close);

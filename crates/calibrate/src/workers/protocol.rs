@@ -17,31 +17,31 @@ use crate::operation::LoadOperation;
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both ends are one binary, but the second client may find another. It stays the first field of
-/// [`Hello`], so that another version is told from other programs.
+/// [`WorkerHello`], so that another version is told from other programs.
 pub(crate) const VERSION: u32 = 5;
 
 /// A message of the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum LeaderOrder {
     /// Work here: the first order, once. Shape: the bytes of an absolute path.
     Directory(Vec<u8>),
     /// Prepare this.
-    Task(Task),
+    Task(PhaseTask),
     /// Begin now.
     Go,
 }
 
 /// One phase of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Task {
+pub(crate) enum PhaseTask {
     /// Operations on names, each once.
-    Names(Names),
+    Names(NameOperations),
     /// Reads of a file's data.
-    Data(Data),
+    Data(DataTransfer),
     /// A look at one entry.
-    Look(Look),
+    Look(EntryLook),
     /// A change that the other client is to notice.
-    Change(Change),
+    Change(EntryChange),
     /// Single calls on files or directories.
     Steps(Steps),
 }
@@ -49,7 +49,7 @@ pub(crate) enum Task {
 /// Operations on names such as `PREFIX000007SUFFIX`. The thread `t` has the numbers `first + t + k * stride`, for `k` below
 /// `count`, in its own directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Names {
+pub(crate) struct NameOperations {
     pub(crate) operation: LoadOperation,
     /// Below the working directory. Shape: one for all threads, or one a thread.
     pub(crate) directories: Vec<String>,
@@ -93,7 +93,7 @@ impl DataAccess {
 
 /// Reads or writes of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Data {
+pub(crate) struct DataTransfer {
     pub(crate) access: DataAccess,
     /// Below the working directory.
     pub(crate) file: String,
@@ -111,7 +111,7 @@ pub(crate) struct Data {
 
 /// Looks at an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Look {
+pub(crate) struct EntryLook {
     /// Below the working directory.
     pub(crate) entry: String,
     /// The aspect that is looked at.
@@ -135,14 +135,14 @@ pub enum CacheAspect {
 
 /// A change by which another client can tell what it kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct EntryChange {
     pub(crate) entry: String,
     pub(crate) of: CacheAspect,
 }
 
 /// The objects of single calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Subject {
+pub(crate) enum CallSubject {
     /// Nothing yet: both kinds are made. Preparation only.
     New,
     /// Files of a page.
@@ -154,7 +154,7 @@ pub(crate) enum Subject {
 /// Single calls, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Steps {
-    pub(crate) of: Subject,
+    pub(crate) of: CallSubject,
     /// Below the working directory.
     pub(crate) directory: String,
     /// Their number.
@@ -167,13 +167,13 @@ pub(crate) struct Steps {
 
 /// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum WorkerReply {
     /// The first line.
-    Hello(Hello),
+    Hello(WorkerHello),
     /// Everything is prepared.
     Ready,
     /// The phase is over.
-    Done(Done),
+    Done(PhaseResult),
     /// The phase ended by an error.
     Failed {
         /// On what, below the working directory.
@@ -185,7 +185,7 @@ pub(crate) enum Reply {
 
 /// The identity of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hello {
+pub(crate) struct WorkerHello {
     pub(crate) version: u32,
     /// `/proc/sys/kernel/random/boot_id`: which kernel.
     pub(crate) kernel: String,
@@ -195,7 +195,7 @@ pub(crate) struct Hello {
 
 /// The result of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Done {
+pub(crate) struct PhaseResult {
     /// Operations that were done.
     pub(crate) count: u64,
     /// The begin of the first and the end of the last, by the node's monotonic clock. Unit: nanoseconds.

@@ -2,9 +2,9 @@
 //! step asks a server shows in how long it takes.
 
 use super::computing::Computing;
-use super::phase::{Failed, Prepared, open_directory};
-use super::protocol::{Done, Steps, Subject};
-use crate::operation::{Took, elapsed, entries, reopen, resolve};
+use super::phase::{Failed, PreparedPhase, open_directory};
+use super::protocol::{CallSubject, PhaseResult, Steps};
+use crate::operation::{OperationTime, elapsed, entries, reopen, resolve};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -17,9 +17,9 @@ const PAGE: [u8; 4096] = [0x51; 4096];
 /// The directory within each directory that is listed.
 const WITHIN: &str = "within";
 
-pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prepared<'a>, Failed> {
+pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<PreparedPhase<'a>, Failed> {
     let failed = |errno| (steps.directory.clone(), errno);
-    if steps.of == Subject::New {
+    if steps.of == CallSubject::New {
         return Ok(Box::new(move || make(steps, root).map_err(failed)));
     }
     let directory = open_directory(root, steps.directory.as_str()).map_err(failed)?;
@@ -29,7 +29,7 @@ pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prep
     });
     let resolved = resolved.collect::<Result<Vec<OwnedFd>, Errno>>().map_err(failed)?;
     std::thread::sleep(Duration::from_millis(steps.rest_ms));
-    let step = if steps.of == Subject::Files { of_file } else { of_directory };
+    let step = if steps.of == CallSubject::Files { of_file } else { of_directory };
     Ok(Box::new(move || {
         let mut clock = StepClock::new(steps.computing_us);
         for resolved in &resolved {
@@ -39,25 +39,25 @@ pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prep
     }))
 }
 
-fn name(of: Subject, number: u64) -> String {
-    let kind = if of == Subject::Files { 'f' } else { 'd' };
+fn name(of: CallSubject, number: u64) -> String {
+    let kind = if of == CallSubject::Files { 'f' } else { 'd' };
     format!("{kind}{number:06}")
 }
 
 /// Makes both kinds, `count` of each.
-fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
+fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<PhaseResult, Errno> {
     let directory = open_directory(root, steps.directory.as_str())?;
     let (flags, mode) = (OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o755));
     for number in 0..steps.count {
-        let file = rustix::fs::openat(&directory, name(Subject::Files, number), flags, mode)?;
+        let file = rustix::fs::openat(&directory, name(CallSubject::Files, number), flags, mode)?;
         if rustix::io::write(&file, &PAGE)? != PAGE.len() {
             return Err(Errno::IO);
         }
-        let listed = name(Subject::Directories, number);
+        let listed = name(CallSubject::Directories, number);
         rustix::fs::mkdirat(&directory, &listed, mode)?;
         rustix::fs::mkdirat(&directory, format!("{listed}/{WITHIN}"), mode)?;
     }
-    Ok(Done { count: steps.count, ..Done::default() })
+    Ok(PhaseResult { count: steps.count, ..PhaseResult::default() })
 }
 
 /// Times calls, each after some computing.
@@ -65,19 +65,19 @@ fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
 struct StepClock {
     computing: Computing,
     computing_us: u64,
-    done: Done,
+    done: PhaseResult,
 }
 
 impl StepClock {
     fn new(computing_us: u64) -> Self {
-        Self { computing: Computing::new(computing_us), computing_us, done: Done::default() }
+        Self { computing: Computing::new(computing_us), computing_us, done: PhaseResult::default() }
     }
 
     fn time<T>(&mut self, step: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         self.done.computed += self.computing.run(self.computing_us);
         let began = Instant::now();
         let result = step()?;
-        self.done.add(Took { operation: elapsed(began), close: None });
+        self.done.add(OperationTime { operation: elapsed(began), close: None });
         Ok(result)
     }
 }

@@ -1,7 +1,7 @@
 //! A worker process: prepares its task, waits for the start, does it, and reports how long it took.
 
-use super::phase::{Failed, Prepared, now, open_directory};
-use super::protocol::{Done, Hello, Order, Reply, Task, VERSION};
+use super::phase::{Failed, PreparedPhase, now, open_directory};
+use super::protocol::{LeaderOrder, PhaseResult, PhaseTask, VERSION, WorkerHello, WorkerReply};
 use super::{data, look::Looker, names, steps};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -24,36 +24,38 @@ pub fn serve(
     use_all_descriptors();
     let orders = received(orders, leave);
     let directory = match next(&orders)? {
-        Some(Order::Directory(directory)) => directory,
-        Some(Order::Task(_) | Order::Go) => return Err(ErrorKind::InvalidData.into()),
+        Some(LeaderOrder::Directory(directory)) => directory,
+        Some(LeaderOrder::Task(_) | LeaderOrder::Go) => return Err(ErrorKind::InvalidData.into()),
         None => return Ok(()),
     };
     let root = match open_directory(rustix::fs::CWD, OsStr::from_bytes(&directory)) {
         Ok(root) => root,
         Err(errno) => return quell_talk::send(&mut replies, &failed((String::new(), errno))),
     };
-    quell_talk::send(&mut replies, &Reply::Hello(hello(root.as_fd())?))?;
+    quell_talk::send(&mut replies, &WorkerReply::Hello(hello(root.as_fd())?))?;
     let mut looker = Looker::new(root.as_fd());
     while let Some(order) = next(&orders)? {
-        let Order::Task(task) = order else { return Err(ErrorKind::InvalidData.into()) };
+        let LeaderOrder::Task(task) = order else { return Err(ErrorKind::InvalidData.into()) };
         let done = match prepare(&task, root.as_fd(), &mut looker) {
             Ok(prepared) => {
-                quell_talk::send(&mut replies, &Reply::Ready)?;
+                quell_talk::send(&mut replies, &WorkerReply::Ready)?;
                 match next(&orders)? {
-                    Some(Order::Go) => timed(prepared),
-                    Some(Order::Task(_) | Order::Directory(_)) => return Err(ErrorKind::InvalidData.into()),
+                    Some(LeaderOrder::Go) => timed(prepared),
+                    Some(LeaderOrder::Task(_) | LeaderOrder::Directory(_)) => {
+                        return Err(ErrorKind::InvalidData.into());
+                    }
                     None => return Ok(()),
                 }
             }
             Err(failed) => Err(failed),
         };
-        quell_talk::send(&mut replies, &done.map_or_else(failed, Reply::Done))?;
+        quell_talk::send(&mut replies, &done.map_or_else(failed, WorkerReply::Done))?;
     }
     Ok(())
 }
 
-fn failed((name, errno): Failed) -> Reply {
-    Reply::Failed { name, errno: errno.raw_os_error() }
+fn failed((name, errno): Failed) -> WorkerReply {
+    WorkerReply::Failed { name, errno: errno.raw_os_error() }
 }
 
 /// Lets this process, and those that it starts, have as many files open as the system allows; the usual soft limit is 1024.
@@ -63,7 +65,7 @@ pub(super) fn use_all_descriptors() {
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-type Orders = mpsc::Receiver<Result<Order>>;
+type Orders = mpsc::Receiver<Result<LeaderOrder>>;
 
 /// Orders as they come in.
 fn received(mut orders: impl Read + Send + 'static, leave: impl FnOnce() + Send + 'static) -> Orders {
@@ -85,31 +87,31 @@ fn received(mut orders: impl Read + Send + 'static, leave: impl FnOnce() + Send 
 }
 
 /// The next order; `None` when there are no more.
-fn next(orders: &Orders) -> Result<Option<Order>> {
+fn next(orders: &Orders) -> Result<Option<LeaderOrder>> {
     orders.recv().ok().transpose()
 }
 
-fn hello(root: BorrowedFd<'_>) -> Result<Hello> {
+fn hello(root: BorrowedFd<'_>) -> Result<WorkerHello> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let device = rustix::fs::fstat(root)?.st_dev;
-    Ok(Hello { version: VERSION, kernel: kernel.trim().to_owned(), device })
+    Ok(WorkerHello { version: VERSION, kernel: kernel.trim().to_owned(), device })
 }
 
 fn prepare<'a>(
-    task: &'a Task,
+    task: &'a PhaseTask,
     root: BorrowedFd<'a>,
     looker: &'a mut Looker<'_>,
-) -> std::result::Result<Prepared<'a>, Failed> {
+) -> std::result::Result<PreparedPhase<'a>, Failed> {
     match task {
-        Task::Names(names) => names::prepare(names, root),
-        Task::Data(data) => data::prepare(data, root),
-        Task::Look(look) => Ok(Box::new(|| looker.look(look))),
-        Task::Steps(task) => steps::prepare(task, root),
-        Task::Change(change) => Ok(Box::new(|| looker.change(change))),
+        PhaseTask::Names(names) => names::prepare(names, root),
+        PhaseTask::Data(data) => data::prepare(data, root),
+        PhaseTask::Look(look) => Ok(Box::new(|| looker.look(look))),
+        PhaseTask::Steps(task) => steps::prepare(task, root),
+        PhaseTask::Change(change) => Ok(Box::new(|| looker.change(change))),
     }
 }
 
-fn timed(prepared: Prepared<'_>) -> std::result::Result<Done, Failed> {
+fn timed(prepared: PreparedPhase<'_>) -> std::result::Result<PhaseResult, Failed> {
     let (began, cpu) = (now(ClockId::Monotonic), now(ClockId::ProcessCPUTime));
     let mut done = prepared()?;
     (done.began, done.ended) = (began, now(ClockId::Monotonic));

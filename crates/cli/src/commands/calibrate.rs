@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// The hidden command of a process of the load. Its orders come over its standard input.
 const WORKER: &str = "calibrate-worker";
 
-/// Serves as a process of the load, if that is what `words` say.
+/// Serves as a process of the load, if `words` ask for that.
 pub(crate) fn worker(words: &[OsString]) -> Option<ExitCode> {
     let [_, command] = words else { return None };
     if command != WORKER {
@@ -44,7 +44,7 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
     let profile = calibration.profile(&name, note(flags, &kind));
-    // First what nothing can take away any more: minutes were spent on it.
+    // The tables took minutes. They are printed first, so that a profile that cannot be written does not lose them.
     let view = quell_report::view::calibrate(&calibration, &profile);
     printer.data(&quell_report::terminal::calibrate(&view, printer.style()))?;
     doubts(&calibration, printer);
@@ -88,10 +88,10 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
     measured
 }
 
-/// The command behind words that a shell would take before it.
+/// The command with the words of `--second-client` before it, such as `ssh node2`.
 ///
-/// Words such as `ssh` join what follows with blanks, and a shell on the other node reads it again: so a path that a shell would
-/// read otherwise than it is written is refused, and the directory to measure in is no word.
+/// `ssh` joins its arguments with blanks, and a shell on the other node splits them again. So every word with a character that is
+/// special to a shell is refused. The directory to measure in goes to the worker as a message and is no such word.
 fn behind(words: &str, command: &[OsString]) -> Result<Vec<OsString>, CalibrateError> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./+@=,:-".contains(byte);
     if let Some(word) = command.iter().find(|word| !word.as_bytes().iter().all(is_plain)) {
@@ -115,7 +115,7 @@ fn warn_of_local(directory: &Path, printer: &Printer) {
 fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failure {
     let directory = shown(&flags.directory);
     if let CalibrateError::LeftToo { path, source } = error {
-        // First the error for which there are no figures; the directory that is left comes as a hint.
+        // The error that left no figures comes first; the directory that remains comes as a hint.
         let left = shown(path);
         let failure = explain(*source, flags, signals);
         return failure
@@ -169,7 +169,7 @@ fn note(flags: &Calibrate, kind: &str) -> String {
 
 fn doubts(calibration: &Calibration, printer: &Printer) {
     if calibration.clients == 1 {
-        printer.warn("without `--second-client` it was not measured what this client keeps and for how long");
+        printer.warn("without `--second-client` the lifetimes in this client's cache were not measured");
     }
     if let Some(unsettled) = calibration.unsettled() {
         printer.warn(&unsettled);

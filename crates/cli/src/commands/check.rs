@@ -1,12 +1,12 @@
 //! `quell check`: an image against its originals, and the stamp that spares ranks the comparison.
 
 use crate::failure::Failure;
-use crate::flags::CheckSources;
+use crate::flags::CheckOriginals;
 use crate::printer::Printer;
 use crate::{host, images, output};
 use quell_base::shown;
 use quell_mount::stamp::{self, Stamp};
-use quell_mount::{Checked, OsError, SourceChange, Trust};
+use quell_mount::{Checked, ImageTrust, OriginalChange, OsError};
 use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
 use rustix::io::Errno;
 use std::path::Path;
@@ -15,9 +15,9 @@ use std::time::Instant;
 /// Changes that are listed in JSON.
 const LISTED: usize = 1000;
 
-pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
+pub(crate) fn run(flags: &CheckOriginals, printer: &mut Printer) -> Result<u8, Failure> {
     let (path, name) = (flags.image.as_path(), shown(&flags.image));
-    let trust = if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
+    let trust = if flags.trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot };
     let refused = |error| {
         let hint = images::hint(&error);
         Failure::new(error).context(format!("image `{name}`")).hint(hint)
@@ -72,7 +72,7 @@ fn is_compared(checked: &Checked) -> bool {
     checked.entries > 0
 }
 
-fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
+fn changed(path: &Path, changes: &[OriginalChange]) -> Failure {
     let what = match changes.len() {
         1 => "1 original has".to_owned(),
         count => format!("{count} originals have"),
@@ -84,8 +84,8 @@ fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
 /// Leaves a stamp beside the image.
 fn leave(
     path: &Path,
-    opened: &images::Opened,
-    flags: &CheckSources,
+    opened: &images::OpenedImage,
+    flags: &CheckOriginals,
     checked: u64,
 ) -> Result<LeftStamp, String> {
     if !flags.trust && !stamp::may_count(path) {
@@ -102,7 +102,7 @@ fn leave(
 }
 
 fn comparison(
-    flags: &CheckSources,
+    flags: &CheckOriginals,
     image: String,
     checked: &Checked,
     seconds: f64,

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flags::{Arguments, Config};
 use crate::output;
 use crate::printer::Printer;
-use crate::settings::keys::{self, Key, Shape};
+use crate::settings::keys::{self, SettingForm, SettingKey};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
@@ -80,7 +80,7 @@ fn unusable(error: &clap::Error, command: &str) -> Failure {
     Failure::message(line).hint(format!("quell {command} --help"))
 }
 
-fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValue {
+fn value(key: &SettingKey<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValue {
     let flag = key.flag.get_id().as_str();
     let typed = || matches.get_raw(flag).into_iter().flatten().map(shown);
     let by_file = settings.of(key.command, flag);
@@ -94,7 +94,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValu
         command: key.command.map(str::to_owned),
         name: key.name().to_owned(),
         value: match keys::shape(key.flag) {
-            Shape::Switch => vec![matches.get_flag(flag).to_string()],
+            SettingForm::Switch => vec![matches.get_flag(flag).to_string()],
             _ => typed().collect(),
         },
         source,

@@ -7,9 +7,9 @@ use crate::printer::Printer;
 use crate::{host, images, traces};
 use quell_base::shown;
 use quell_image::Beyond;
-use quell_mount::Trust;
-use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
-use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope, TracePurpose};
+use quell_mount::ImageTrust;
+use quell_mount::doctor::{self, Cause, Examination, NodeAnswer, NodeFinding, NodeNeed};
+use quell_record::{EngineChoice, RecordError, RecordRequest, RecordedScope, TraceBarrier, TracePurpose};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
 
 fn examined(
     examination: &Examination,
-    recorded: Option<Result<(), Barrier>>,
+    recorded: Option<Result<(), TraceBarrier>>,
     image: Option<DoctorProbe>,
 ) -> DoctorView {
     let (extras, needs): (Vec<_>, Vec<_>) =
@@ -60,26 +60,26 @@ fn examined(
     }
 }
 
-fn is_needed(subject: Subject) -> bool {
-    !matches!(subject, Subject::Extraction | Subject::Resend | Subject::Erofs)
+fn is_needed(subject: NodeNeed) -> bool {
+    !matches!(subject, NodeNeed::Extraction | NodeNeed::Resend | NodeNeed::Erofs)
 }
 
-fn probe(finding: &Finding) -> DoctorProbe {
+fn probe(finding: &NodeFinding) -> DoctorProbe {
     let name = match finding.subject {
-        Subject::UserNamespace => "user-namespace",
-        Subject::MountNamespace => "mount-namespace",
-        Subject::FuseDevice => "fuse-device",
-        Subject::FuseMount => "fuse-mount",
-        Subject::Join => "join",
-        Subject::Extraction => "extract",
-        Subject::MemoryFile => "memory-file",
-        Subject::Resend => "resend",
-        Subject::Erofs => "erofs",
+        NodeNeed::UserNamespace => "user-namespace",
+        NodeNeed::MountNamespace => "mount-namespace",
+        NodeNeed::FuseDevice => "fuse-device",
+        NodeNeed::FuseMount => "fuse-mount",
+        NodeNeed::Join => "join",
+        NodeNeed::Extraction => "extract",
+        NodeNeed::MemoryFile => "memory-file",
+        NodeNeed::Resend => "resend",
+        NodeNeed::Erofs => "erofs",
     };
     let answer = match finding.answer {
-        Answer::Yes => "ok",
-        Answer::No => "no",
-        Answer::Unknown => "unknown",
+        NodeAnswer::Yes => "ok",
+        NodeAnswer::No => "no",
+        NodeAnswer::Unknown => "unknown",
     };
     let cause = finding.cause.clone();
     DoctorProbe {
@@ -94,7 +94,7 @@ fn probe(finding: &Finding) -> DoctorProbe {
 
 /// Opens the image as a run would.
 fn image(path: &Path, trust: bool) -> DoctorProbe {
-    let trust = if trust { Trust::AnyOwner } else { Trust::OwnerOrRoot };
+    let trust = if trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot };
     let shown = shown(path);
     let mut probe =
         DoctorProbe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
@@ -130,17 +130,17 @@ fn list(paths: &[std::path::PathBuf]) -> String {
 }
 
 /// Records a program that does nothing, into a directory that goes away. `None` where that could not be tried.
-fn try_recording() -> Option<Result<(), Barrier>> {
+fn try_recording() -> Option<Result<(), TraceBarrier>> {
     let directory = tempfile::Builder::new().prefix("quell-doctor-").tempdir().ok()?;
     let command = vec![OsString::from("true")];
-    let recording = Recording {
+    let recording = RecordRequest {
         header: traces::begun(&command, None),
         command,
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         directory: directory.path().join("true.qtrace"),
         engine: EngineChoice::Ptrace,
         roots: Vec::new(),
-        scope: Scope::Run,
+        scope: RecordedScope::Run,
         purpose: TracePurpose::Image,
     };
     match quell_record::record(&recording, &mut ()) {
@@ -151,12 +151,12 @@ fn try_recording() -> Option<Result<(), Barrier>> {
 }
 
 /// The two things that recording needs where it cannot mount.
-fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProbe; 2] {
+fn recording(recorded: Option<Result<(), TraceBarrier>>, mounts: bool) -> [DoctorProbe; 2] {
     let (ptrace, filter) = match recorded {
         None => ("unknown", "unknown"),
         Some(Ok(())) => ("ok", "ok"),
         // The filter is installed by a process that is traced already.
-        Some(Err(Barrier::NoFilters | Barrier::SeccompFiltered)) => ("ok", "no"),
+        Some(Err(TraceBarrier::NoFilters | TraceBarrier::SeccompFiltered)) => ("ok", "no"),
         Some(Err(_)) => ("no", "unknown"),
     };
     let barrier = recorded.and_then(Result::err);
@@ -175,19 +175,23 @@ fn recording(recorded: Option<Result<(), Barrier>>, mounts: bool) -> [DoctorProb
 }
 
 /// The request to the administrator of a node that bars tracing.
-fn barred(barrier: Barrier) -> Cause {
+fn barred(barrier: TraceBarrier) -> Cause {
     let ask = match barrier {
-        Barrier::YamaForbids => "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot",
-        Barrier::YamaAdministrators => {
+        TraceBarrier::YamaForbids => {
+            "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot"
+        }
+        TraceBarrier::YamaAdministrators => {
             "`sysctl -w kernel.yama.ptrace_scope=1`, and `kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf"
         }
-        Barrier::Selinux => "`setsebool -P deny_ptrace off`",
-        Barrier::OtherTracer { .. } | Barrier::Recorded { .. } => "nothing: run it without that tracer",
-        Barrier::PtraceFiltered | Barrier::SeccompFiltered => {
+        TraceBarrier::Selinux => "`setsebool -P deny_ptrace off`",
+        TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. } => {
+            "nothing: run it without that tracer"
+        }
+        TraceBarrier::PtraceFiltered | TraceBarrier::SeccompFiltered => {
             "a container started with a seccomp profile that allows `ptrace` and `seccomp`"
         }
-        Barrier::NoFilters => "a kernel with CONFIG_SECCOMP_FILTER",
-        Barrier::Unknown => "a node or container that allows ptrace of one's own children",
+        TraceBarrier::NoFilters => "a kernel with CONFIG_SECCOMP_FILTER",
+        TraceBarrier::Unknown => "a node or container that allows ptrace of one's own children",
     };
     Cause { setting: barrier.to_string(), ask: ask.to_owned() }
 }

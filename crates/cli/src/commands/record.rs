@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
-    Barrier, EngineChoice, Leftover, Listener, RecordError, Recorded, Recording, Scope, StartLimits,
-    TracePurpose,
+    EngineChoice, Leftover, Listener, RecordError, RecordRequest, Recorded, RecordedScope, StartLimits,
+    TraceBarrier, TracePurpose,
 };
 use quell_trace::{Ended, TraceError};
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     let rank = place.as_ref().map(|place| place.rank);
     let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
     make_way(&names::of_rank(&named, rank), &flags)?;
-    let request = Recording {
+    let request = RecordRequest {
         header: traces::begun(&flags.command, place.as_ref()),
         command: flags.command,
         environment: std::env::vars_os().collect(),
@@ -61,17 +61,17 @@ fn engine(flag: RecordEngine) -> EngineChoice {
     }
 }
 
-fn scope(until_started: Option<Duration>) -> Scope {
+fn scope(until_started: Option<Duration>) -> RecordedScope {
     match until_started {
-        Some(quiet) => Scope::Start(StartLimits { quiet, ..StartLimits::default() }),
-        None => Scope::Run,
+        Some(quiet) => RecordedScope::Start(StartLimits { quiet, ..StartLimits::default() }),
+        None => RecordedScope::Run,
     }
 }
 
 /// Records into the directory that was named, or into the next that is free: a trace that is there already must not
 /// cost the user a place in the queue.
 fn record(
-    mut request: Recording,
+    mut request: RecordRequest,
     named: &Path,
     rank: Option<RankId>,
     speaks: bool,
@@ -104,7 +104,7 @@ const MOST_NAMES: u32 = 1000;
 struct Teller<'a> {
     printer: &'a Printer,
     name: String,
-    scope: Scope,
+    scope: RecordedScope,
 }
 
 impl Listener for Teller<'_> {
@@ -113,8 +113,8 @@ impl Listener for Teller<'_> {
         let mut names: Vec<String> = processes.iter().take(SHOWN).map(named).collect();
         names.extend(processes.len().checked_sub(SHOWN + 1).map(|more| format!("{} more", more + 1)));
         let consequence = match self.scope {
-            Scope::Run => "ends them and keeps the trace",
-            Scope::Start(_) => "ends the recording and lets them run on",
+            RecordedScope::Run => "ends them and keeps the trace",
+            RecordedScope::Start(_) => "ends the recording and lets them run on",
         };
         self.printer.warn(&format!("`{}` ended; still recording {}", self.name, names.join(", ")));
         self.printer.hint(&format!("Ctrl-C {consequence}"));
@@ -234,7 +234,7 @@ fn explain(error: RecordError) -> Failure {
     let (status, hint) = match &error {
         RecordError::NotFound { .. } => (NOT_FOUND, Some(failure::LOOK_FOR)),
         RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, Some(failure::MAKE_EXECUTABLE)),
-        RecordError::Barred { barrier: Barrier::Recorded { .. }, .. } => {
+        RecordError::Barred { barrier: TraceBarrier::Recorded { .. }, .. } => {
             (OURS, Some("record once, around everything: `quell record -- CMD`"))
         }
         RecordError::Barred { .. } => {

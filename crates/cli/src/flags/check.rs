@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
     quell check app.qimg\n  \
     quell check --valid-for 2h app.qimg && sbatch --array=1-500 job.sh")]
-pub struct CheckSources {
+pub struct CheckOriginals {
     /// The image.
     #[arg(value_name = "IMG")]
     pub image: PathBuf,

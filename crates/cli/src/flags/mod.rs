@@ -143,7 +143,7 @@ pub enum Command {
     #[command(about = "Copy an image to every node of a job, so that the file system serves it once")]
     Bcast(Bcast),
     #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
-    Check(CheckSources),
+    Check(CheckOriginals),
     #[command(about = "Look into an image, check it, take out what it holds")]
     Image(Image),
     #[command(about = "Look at module trees of Environment Modules and Lmod, and make them cheaper to ask")]

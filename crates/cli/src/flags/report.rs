@@ -4,7 +4,7 @@ use crate::limits;
 use crate::limits::Limits;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use quell_analyse::comparison::Limit;
+use quell_analyse::comparison::IncreaseLimit;
 use quell_report::csv::{CsvTable, DIFF_TABLES, REPORT_TABLES};
 use quell_report::view::{DiffView, ReportView};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ pub struct Diff {
     /// network: the metadata operations that file systems shared with other nodes served.
     #[arg(long, value_name = "METRIC", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
     #[arg(default_missing_value = "metadata_operations")]
-    pub fail_on_increase: Vec<Limit>,
+    pub fail_on_increase: Vec<IncreaseLimit>,
     /// Print one table as CSV instead: a header line, then every row.
     #[arg(long, value_name = "TABLE")]
     #[arg(value_parser = tables(DIFF_TABLES))]

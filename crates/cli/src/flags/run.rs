@@ -36,10 +36,10 @@ pub struct Run {
     pub auto: AutoFlags,
     /// The ranks that compare the image with its originals before the command starts.
     #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
-    pub check: Check,
+    pub check: CheckFlag,
     /// The effect of originals that have changed since the image was packed. With `--require`: `fail`.
     #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE")]
-    pub on_stale: OnStale,
+    pub on_stale: OnStaleFlag,
     /// Fail, rather than run the command plain, where the image cannot be used.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
     pub require: bool,
@@ -59,7 +59,7 @@ pub struct Run {
     pub learn_ranks: Vec<u32>,
     /// Run from a mount; or, on a node without FUSE, from the image's content, extracted into memory; or plain.
     #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
-    pub mode: RunMode,
+    pub mode: ModeFlag,
     /// Let the image take at most so much of the node's memory, such as 500M or 2G [default: all that is free]. A plain image on a local
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
@@ -118,7 +118,7 @@ impl Run {
 
 /// Ways to run a command from an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum RunMode {
+pub enum ModeFlag {
     /// The first of the others that works, in this order.
     #[default]
     Auto,
@@ -132,7 +132,7 @@ pub enum RunMode {
 
 /// Effects of originals that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum OnStale {
+pub enum OnStaleFlag {
     /// They answer for themselves, the image for all others.
     Live,
     /// The same; and the image is made anew when the run is over, if it is the user's own.
@@ -146,7 +146,7 @@ pub enum OnStale {
 
 /// The ranks that check the originals against the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Check {
+pub enum CheckFlag {
     /// The first rank of the job.
     #[default]
     First,

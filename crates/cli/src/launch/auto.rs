@@ -16,7 +16,7 @@ use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use super::software;
 use crate::failure::{Failure, OURS};
-use crate::flags::{Run, RunMode};
+use crate::flags::{ModeFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images, traces};
 use quell_base::{RankPlace, shown};
@@ -25,10 +25,11 @@ use quell_cache::{
     SettledReason, Subject,
 };
 use quell_image::write::Audience;
-use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
+use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
 use quell_pack::PackOptions;
 use quell_record::{
-    Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits, TracePurpose,
+    EngineChoice, LeftoverPolicy, Listener, RecordError, RecordRequest, RecordedScope, StartLimits,
+    TraceBarrier, TracePurpose,
 };
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
@@ -38,7 +39,7 @@ use std::time::{Duration, Instant};
 
 /// Becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn by_itself(flags: &Run, printer: &Printer) -> Result<u8, Failure> {
-    if flags.disable || is_off() || flags.mode == RunMode::Off || is_recorded() {
+    if flags.disable || is_off() || flags.mode == ModeFlag::Off || is_recorded() {
         return Err(plain(&flags.command));
     }
     let place = host::rank_place();
@@ -141,11 +142,11 @@ impl Auto<'_> {
             true => LessonsDue::WithCommandForARefresh,
             false => LessonsDue::AtTheEnd { least: maker::LESSONS_WORTH },
         };
-        let learn = learns.then_some(Learn { file: lessons, due });
+        let learn = learns.then_some(LessonsRequest { file: lessons, due });
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
-        let mut tell = |stale: StaleSources<'_>| self.tell(&stale);
+        let mut tell = |stale: StaleOriginals<'_>| self.tell(&stale);
         match quell_mount::run(&request, &mut tell) {
             Ok(never) => match never {},
             Err(error) => self.after_failure(error, found),
@@ -153,12 +154,12 @@ impl Auto<'_> {
     }
 
     /// Changed originals are no news to a user who asked for nothing: one line, and their names with `--explain`.
-    fn tell(&self, stale: &StaleSources<'_>) {
+    fn tell(&self, stale: &StaleOriginals<'_>) {
         if !is_on_first_node(self.place.as_ref()) {
             return;
         }
         // Names that came or went beside the program, as its own output does, are no news at all.
-        if stale.changes.iter().all(SourceChange::is_of_a_listing) {
+        if stale.changes.iter().all(OriginalChange::is_of_a_listing) {
             return images::first_changes(stale.changes).iter().for_each(|change| self.explain(change));
         }
         let (count, come) = match stale.changes.len() {
@@ -294,12 +295,15 @@ impl Auto<'_> {
         // The recording matters more than a file of statistics that cannot be written.
         _ = quell_mount::note_plain_run(self.flags.stats.as_deref(), self.began);
         let directory = entry.new_recording();
-        let recording = Recording {
+        let recording = RecordRequest {
             header: traces::begun(&self.flags.command, self.place.as_ref()),
             command: self.flags.command.clone(),
             environment: std::env::vars_os().collect(),
             directory: directory.clone(),
-            scope: Scope::Start(StartLimits { leftovers: Leftovers::LeftAlone, ..StartLimits::default() }),
+            scope: RecordedScope::Start(StartLimits {
+                leftovers: LeftoverPolicy::LeftAlone,
+                ..StartLimits::default()
+            }),
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
@@ -329,7 +333,8 @@ impl Auto<'_> {
         let barrier = match &error {
             // A tracer of this run says nothing about the next one.
             RecordError::Barred {
-                barrier: Barrier::OtherTracer { .. } | Barrier::Recorded { .. }, ..
+                barrier: TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. },
+                ..
             } => None,
             RecordError::Barred { barrier, .. } => Some(barrier.to_string()),
             _ => None,
@@ -363,7 +368,7 @@ impl Auto<'_> {
         if roots.is_empty() {
             let mounts = quell_record::node::mounts(&quell_base::mountinfo::own_table());
             let search = std::env::var_os("PATH");
-            roots = software::directories(subject, &search_variables(), search.as_deref(), &mounts);
+            roots = software::directories(subject, &key_variables(), search.as_deref(), &mounts);
         }
         if roots.is_empty() {
             return Err(None);
@@ -417,7 +422,7 @@ impl Auto<'_> {
     fn key_parts(&self, subject: &Subject) -> KeyParts {
         KeyParts {
             subject: subject.clone(),
-            variables: search_variables(),
+            variables: key_variables(),
             architecture: std::env::consts::ARCH,
             roots: self.roots(),
         }
@@ -504,8 +509,8 @@ fn is_lost(error: &ImageError) -> bool {
 
 /// The variables of this process that decide what a start looks for: those that a trace keeps, without those that name a place
 /// of one job, or how a program behaves. `PATH` counts by the program that is found along it.
-fn search_variables() -> Vec<(&'static str, OsString)> {
-    const OTHERS: &[&str] = &[
+fn key_variables() -> Vec<(&'static str, OsString)> {
+    const NOT_IN_KEY: &[&str] = &[
         "PATH",
         "HOME",
         "TMPDIR",
@@ -522,6 +527,6 @@ fn search_variables() -> Vec<(&'static str, OsString)> {
         "LMOD_RC",
         "MODULERCFILE",
     ];
-    let counts = SEARCH_VARIABLES.iter().filter(|name| !OTHERS.contains(name));
+    let counts = SEARCH_VARIABLES.iter().filter(|name| !NOT_IN_KEY.contains(name));
     counts.filter_map(|name| Some((*name, std::env::var_os(name)?))).collect()
 }

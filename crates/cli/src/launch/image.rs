@@ -5,14 +5,15 @@ use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use super::step;
 use crate::failure::{Failure, OURS};
-use crate::flags::{Check, OnStale, Run, RunMode};
+use crate::flags::{CheckFlag, ModeFlag, OnStaleFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images};
 use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
-    Budget, Checker, ImageError, Learn, LessonsDue, Mode, RunError, RunRequest, StaleSources, Trust,
+    CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
+    OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +30,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
             Failure::message("`quell run` cannot start inside a recording: its server would be recorded too");
         return Err(failure.hint("quell run IMG -- quell record -o T -- CMD").status(OURS));
     }
-    if flags.mode == RunMode::Off {
+    if flags.mode == ModeFlag::Off {
         return run_off(flags);
     }
     let place = host::rank_place();
@@ -41,7 +42,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     let (learn, refresh) = (learn(flags, place.as_ref()), refresh(flags));
     let request = request(flags, flags.image.clone(), (learn, refresh), place.as_ref(), began);
     let speaks = is_on_first_node(place.as_ref());
-    let mut tell = |stale: StaleSources<'_>| {
+    let mut tell = |stale: StaleOriginals<'_>| {
         if speaks {
             warn_of_stale_sources(&flags.image, &stale, printer);
         }
@@ -103,7 +104,7 @@ fn is_program(word: &Path) -> bool {
 pub(super) fn request(
     flags: &Run,
     image: PathBuf,
-    (learn, refresh): (Option<Learn>, Vec<OsString>),
+    (learn, refresh): (Option<LessonsRequest>, Vec<OsString>),
     place: Option<&RankPlace>,
     began: Instant,
 ) -> RunRequest {
@@ -117,9 +118,9 @@ pub(super) fn request(
         listings_kept_for: if flags.auto.auto { LISTINGS_KEPT_FOR } else { Duration::ZERO },
         stats: flags.stats.clone(),
         learn,
-        trust: if flags.trust { Trust::AnyOwner } else { Trust::OwnerOrRoot },
+        trust: if flags.trust { ImageTrust::AnyOwner } else { ImageTrust::OwnerOrRoot },
         mode: mode(flags.mode),
-        memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
+        memory: flags.memory.map_or(MemoryBudget::Available, |memory| MemoryBudget::Bytes(memory.0)),
         began,
     }
 }
@@ -151,11 +152,11 @@ fn run_off(flags: &Run) -> Result<u8, Failure> {
     Err(plain_with_stats(&flags.command, flags.stats.as_deref(), Instant::now()))
 }
 
-fn mode(mode: RunMode) -> Mode {
+fn mode(mode: ModeFlag) -> ImageMode {
     match mode {
-        RunMode::Mount => Mode::Mount,
-        RunMode::Extract => Mode::Extract,
-        RunMode::Auto | RunMode::Off => Mode::Auto,
+        ModeFlag::Mount => ImageMode::Mount,
+        ModeFlag::Extract => ImageMode::Extract,
+        ModeFlag::Auto | ModeFlag::Off => ImageMode::Auto,
     }
 }
 
@@ -164,7 +165,7 @@ fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
 }
 
 /// The file that this rank's node writes learned paths to, if any.
-fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
+fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<LessonsRequest> {
     let file = flags.learn.as_ref()?;
     let rank = place.map(|place| place.rank);
     let file = match rank {
@@ -176,52 +177,53 @@ fn learn(flags: &Run, place: Option<&RankPlace>) -> Option<Learn> {
         }
     };
     let writes = rank.is_none_or(|rank| flags.learn_ranks.contains(&rank.0));
-    Some(Learn { file: writes.then_some(file), due: LessonsDue::WithCommand })
+    Some(LessonsRequest { file: writes.then_some(file), due: LessonsDue::WithCommand })
 }
 
-fn on_stale(flags: &Run) -> quell_mount::OnStale {
+fn on_stale(flags: &Run) -> StalePolicy {
     match flags.on_stale {
-        _ if flags.require => quell_mount::OnStale::Refuse,
-        OnStale::Live | OnStale::Refresh => quell_mount::OnStale::Serve,
-        OnStale::Plain => quell_mount::OnStale::Plain,
-        OnStale::Fail => quell_mount::OnStale::Refuse,
+        _ if flags.require => StalePolicy::Refuse,
+        OnStaleFlag::Live | OnStaleFlag::Refresh => StalePolicy::Serve,
+        OnStaleFlag::Plain => StalePolicy::Plain,
+        OnStaleFlag::Fail => StalePolicy::Refuse,
     }
 }
 
 /// The command line that refreshes the image, if that is wanted.
 fn refresh(flags: &Run) -> Vec<OsString> {
-    let Some(image) = flags.image.canonicalize().ok().filter(|_| flags.on_stale == OnStale::Refresh) else {
+    let Some(image) = flags.image.canonicalize().ok().filter(|_| flags.on_stale == OnStaleFlag::Refresh)
+    else {
         return Vec::new();
     };
     ["quell", "-q", "pack", "--refresh"].map(OsString::from).into_iter().chain([image.into()]).collect()
 }
 
-fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
-    let shared = flags.check == Check::First && !is_one_node(place);
+fn check(flags: &Run, place: Option<&RankPlace>) -> OriginalsCheck {
+    let shared = flags.check == CheckFlag::First && !is_one_node(place);
     let by = match flags.check {
-        Check::None => return quell_mount::Check::Nothing,
-        Check::All if place.is_some() => Checker::FirstOfNode,
-        Check::First if on_stale(flags) == quell_mount::OnStale::Refuse => match host::is_first(place) {
-            true => Checker::ThisRank,
-            false => return quell_mount::Check::Nothing,
+        CheckFlag::None => return OriginalsCheck::Skip,
+        CheckFlag::All if place.is_some() => CheckingRank::FirstOfNode,
+        CheckFlag::First if on_stale(flags) == StalePolicy::Refuse => match host::is_first(place) {
+            true => CheckingRank::ThisRank,
+            false => return OriginalsCheck::Skip,
         },
-        Check::First | Check::All => checker(place),
+        CheckFlag::First | CheckFlag::All => checker(place),
     };
     let now = host::now() as u64;
-    quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now, shared }
+    OriginalsCheck::Compare { by, parallelism: DEFAULT_PARALLELISM, now, shared }
 }
 
 /// The rank that compares for the job: the first of the first node. Where a launcher does not number the nodes it is rank 0,
 /// and the first rank of its node waits for it like those of other nodes.
-fn checker(place: Option<&RankPlace>) -> Checker {
+fn checker(place: Option<&RankPlace>) -> CheckingRank {
     match place {
         Some(place) if !is_one_node(Some(place)) => match place.node {
-            Some(NodeId(0)) => Checker::FirstOfNode,
-            None if place.rank == RankId(0) => Checker::ThisRank,
-            _ => Checker::AnotherNode,
+            Some(NodeId(0)) => CheckingRank::FirstOfNode,
+            None if place.rank == RankId(0) => CheckingRank::ThisRank,
+            _ => CheckingRank::AnotherNode,
         },
-        Some(_) => Checker::FirstOfNode,
-        None => Checker::Alone,
+        Some(_) => CheckingRank::FirstOfNode,
+        None => CheckingRank::Alone,
     }
 }
 
@@ -240,7 +242,7 @@ pub(super) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
 }
 
 /// Says what the originals answer for, in one line.
-fn warn_of_stale_sources(image: &Path, stale: &StaleSources<'_>, printer: &Printer) {
+fn warn_of_stale_sources(image: &Path, stale: &StaleOriginals<'_>, printer: &Printer) {
     let count = stale.changes.len();
     let (entries, verb) = if count == 1 { ("entry", "is") } else { ("entries", "are") };
     let mut paths: Vec<String> = stale.changes.iter().take(NAMED).map(|change| shown(&change.path)).collect();

@@ -9,7 +9,7 @@ use quell_base::{Bytes, escape};
 use quell_cache::{CacheDirectory, CacheEntry, CacheOwner, EntryState, PruneLimit, SettledReason};
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::write::Audience;
-use quell_mount::Trust;
+use quell_mount::ImageTrust;
 use quell_pack::{PackError, PackOptions, RefreshOptions};
 use quell_trace::{ServedBy, Trace};
 use std::ffi::{OsStr, OsString};
@@ -224,7 +224,7 @@ impl Maker {
     /// The next version and the number of paths that were learned; `None` where it would be the same.
     fn refreshed(&self, name: &str) -> Result<Option<(String, u64)>, Failure> {
         let path = self.entry.file(name);
-        let image = match quell_mount::view_trusted(&path, Trust::OwnerOrRoot) {
+        let image = match quell_mount::view_trusted(&path, ImageTrust::OwnerOrRoot) {
             Ok(image) => image,
             Err(error) => {
                 if crate::images::is_damage(&error) {

@@ -16,7 +16,7 @@ const LIMIT: u64 = 1 << 20;
 
 /// The role of a settings file. Shape: in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum SettingsRole {
     /// Named with `--config`, in place of the user's file.
     Named,
     /// The user's.
@@ -25,7 +25,7 @@ pub(crate) enum Role {
     Site,
 }
 
-impl Role {
+impl SettingsRole {
     /// The word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Role {
 
 /// The result of reading a settings file.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SettingsContent {
     /// Its bytes.
     Text(Vec<u8>),
     /// Nothing.
@@ -59,23 +59,23 @@ pub(crate) fn of_user(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> 
 }
 
 /// Reads a file, if there is one and its owner is trusted.
-pub(crate) fn read(path: &Path, role: Role) -> Found {
+pub(crate) fn read(path: &Path, role: SettingsRole) -> SettingsContent {
     match open(path, role) {
         Ok(Some((file, stat))) => match distrust(&stat, role) {
-            Some(why) => Found::Refused(why),
-            None => text(file).map_or_else(Found::Unreadable, Found::Text),
+            Some(why) => SettingsContent::Refused(why),
+            None => text(file).map_or_else(SettingsContent::Unreadable, SettingsContent::Text),
         },
-        Ok(None) => Found::Absent,
-        Err(error) => Found::Unreadable(error.into()),
+        Ok(None) => SettingsContent::Absent,
+        Err(error) => SettingsContent::Unreadable(error.into()),
     }
 }
 
 /// Opens a file; `None` where there is none. Only `--config` may name a pipe: on any other the open would wait.
-fn open(path: &Path, role: Role) -> Result<Option<(File, Stat)>, Errno> {
-    let waits = if role == Role::Named { OFlags::empty() } else { OFlags::NONBLOCK };
+fn open(path: &Path, role: SettingsRole) -> Result<Option<(File, Stat)>, Errno> {
+    let waits = if role == SettingsRole::Named { OFlags::empty() } else { OFlags::NONBLOCK };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | waits;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::NOENT | Errno::NOTDIR) if role != Role::Named => return Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR) if role != SettingsRole::Named => return Ok(None),
         outcome => outcome?,
     };
     let stat = rustix::fs::fstat(&file)?;
@@ -83,11 +83,11 @@ fn open(path: &Path, role: Role) -> Result<Option<(File, Stat)>, Errno> {
 }
 
 /// The reason to refuse a file. A file named by `--config` is never refused.
-fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
+fn distrust(stat: &Stat, role: SettingsRole) -> Option<&'static str> {
     let owner_decides = match role {
-        Role::Named => return None,
-        Role::User => stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw(),
-        Role::Site => stat.st_uid == 0 || is_unmapped(stat.st_uid),
+        SettingsRole::Named => return None,
+        SettingsRole::User => stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw(),
+        SettingsRole::Site => stat.st_uid == 0 || is_unmapped(stat.st_uid),
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Some("it is not a file");
@@ -96,7 +96,7 @@ fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
         return Some("every user can write it");
     }
     (!owner_decides).then_some(match role {
-        Role::Site => "root does not own it",
+        SettingsRole::Site => "root does not own it",
         _ => "neither you nor root own it",
     })
 }
@@ -132,16 +132,26 @@ mod tests {
     fn a_file_is_believed_when_only_its_owner_decides_what_is_in_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("quell.toml");
-        assert!(matches!(read(&path, Role::User), Found::Absent));
-        assert!(matches!(read(&path, Role::Named), Found::Unreadable(_)));
+        assert!(matches!(read(&path, SettingsRole::User), SettingsContent::Absent));
+        assert!(matches!(read(&path, SettingsRole::Named), SettingsContent::Unreadable(_)));
         std::fs::write(&path, "quiet = true").unwrap();
-        assert!(matches!(read(&path, Role::User), Found::Text(text) if text == b"quiet = true"));
+        assert!(
+            matches!(read(&path, SettingsRole::User), SettingsContent::Text(text) if text == b"quiet = true")
+        );
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o646)).unwrap();
-        assert!(matches!(read(&path, Role::User), Found::Refused("every user can write it")));
-        assert!(matches!(read(&path, Role::Named), Found::Text(_)));
-        assert!(matches!(read(directory.path(), Role::User), Found::Refused("it is not a file")));
-        assert!(matches!(read(directory.path(), Role::Named), Found::Unreadable(_)));
-        assert!(matches!(read(Path::new("/dev/null"), Role::Named), Found::Text(text) if text.is_empty()));
-        assert!(matches!(read(Path::new("/dev/zero"), Role::Named), Found::Unreadable(_)));
+        assert!(matches!(
+            read(&path, SettingsRole::User),
+            SettingsContent::Refused("every user can write it")
+        ));
+        assert!(matches!(read(&path, SettingsRole::Named), SettingsContent::Text(_)));
+        assert!(matches!(
+            read(directory.path(), SettingsRole::User),
+            SettingsContent::Refused("it is not a file")
+        ));
+        assert!(matches!(read(directory.path(), SettingsRole::Named), SettingsContent::Unreadable(_)));
+        assert!(
+            matches!(read(Path::new("/dev/null"), SettingsRole::Named), SettingsContent::Text(text) if text.is_empty())
+        );
+        assert!(matches!(read(Path::new("/dev/zero"), SettingsRole::Named), SettingsContent::Unreadable(_)));
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// The form of a setting in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum SettingForm {
     /// `true` or `false`.
     Switch,
     /// One text or number.
@@ -19,7 +19,7 @@ pub enum Shape {
     List,
 }
 
-impl Shape {
+impl SettingForm {
     /// The form in words.
     pub fn words(self) -> &'static str {
         match self {
@@ -34,23 +34,23 @@ impl Shape {
 pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
         "config" => Some("it names a settings file"),
-        "force" => Some("what may be replaced is said each time"),
-        "auto" => Some("it stands in an image's place on the command line"),
+        "force" => Some("each command must name what it may replace"),
+        "auto" => Some("it takes the place of the image on the command line"),
         "refresh" | "explain" | "all" | "max" | "older" => Some("it is said each time"),
         "cache" => None,
         "here" => Some("it is true of one log"),
         _ if flag.is_positional() => Some("it is not a flag"),
-        _ if shape(flag) == Shape::Single && takes_a_path(flag) => Some("it names a file of one run"),
+        _ if shape(flag) == SettingForm::Single && takes_a_path(flag) => Some("it names a file of one run"),
         _ => None,
     }
 }
 
 /// The form of a flag in a file.
-pub fn shape(flag: &Arg) -> Shape {
+pub fn shape(flag: &Arg) -> SettingForm {
     match flag.get_action() {
-        ArgAction::SetTrue | ArgAction::SetFalse => Shape::Switch,
-        ArgAction::Append => Shape::List,
-        _ => Shape::Single,
+        ArgAction::SetTrue | ArgAction::SetFalse => SettingForm::Switch,
+        ArgAction::Append => SettingForm::List,
+        _ => SettingForm::Single,
     }
 }
 
@@ -60,14 +60,14 @@ fn takes_a_path(flag: &Arg) -> bool {
 
 /// A flag, and the command whose flag it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'a> {
+pub struct SettingKey<'a> {
     /// The command; `None` for a flag of every command.
     pub command: Option<&'a str>,
     /// The flag.
     pub flag: &'a Arg,
 }
 
-impl<'a> Key<'a> {
+impl<'a> SettingKey<'a> {
     /// The flag's long name, which is the key in a file.
     pub fn name(&self) -> &'a str {
         self.flag.get_long().unwrap_or_default()
@@ -81,11 +81,12 @@ impl<'a> Key<'a> {
 
 /// Every flag. Shape: those of every command first, then by command, in the order of
 /// their definition.
-pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
+pub fn keys(definitions: &Command) -> Vec<SettingKey<'_>> {
     let commands = definitions.get_subcommands().map(|command| (Some(command.get_name()), command));
     let all = std::iter::once((None, definitions)).chain(commands);
-    let flags =
-        all.flat_map(|(name, command)| command.get_arguments().map(move |flag| Key { command: name, flag }));
+    let flags = all.flat_map(|(name, command)| {
+        command.get_arguments().map(move |flag| SettingKey { command: name, flag })
+    });
     flags.filter(|key| key.flag.get_long().is_some()).collect()
 }
 
@@ -111,7 +112,7 @@ const MISSING: [ErrorKind; 3] = [
 
 /// The reason that a flag does not take these values; `None` if it does. The flag's own parser decides, and only the flags of
 /// its command are built: every rank of a job runs this.
-pub(crate) fn refusal(definitions: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
+pub(crate) fn refusal(definitions: &Command, key: &SettingKey<'_>, values: &[String]) -> Option<String> {
     let alone = match key.command.and_then(|name| definitions.find_subcommand(name)) {
         Some(command) => command.clone(),
         None => Command::new("quell").args(definitions.get_arguments()),

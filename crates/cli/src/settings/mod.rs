@@ -10,8 +10,8 @@
 //! concerns is parsed once.
 //!
 //! **Ranks.** Under a launcher no rank looks into the home directory: on a shared file system that would be a storm of
-//! our own, and half of the ranks with other settings than the rest would be worse. The site's file is read by all,
-//! a file that is named by all too. The first rank says so when the user's file would have changed something.
+//! our own, and half of the ranks with other settings than the rest would be worse. Every rank reads the
+//! site's file, and a file that `--config` names. The first rank says so when the user's file would have changed something.
 //!
 //! **Flaws.** `record` and `run` wrap a program that must not die of a settings file: they warn once a job and go on with
 //! what is right. Elsewhere a flaw in a file of the user's own is an error; one in the site's file, which the user
@@ -27,13 +27,13 @@ use crate::host;
 use crate::printer::Printer;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
-use file::{Found, Role};
+use file::{SettingsContent, SettingsRole};
 use quell_base::shell::quoted_name;
 use quell_base::{RankPlace, shown};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use toml::{Flaw, Scope, Setting};
+use toml::{FileSetting, Flaw, LineScope};
 
 /// The settings files of one process.
 #[derive(Debug)]
@@ -45,14 +45,14 @@ pub(crate) struct Settings {
 /// One settings file.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
-    pub(crate) role: Role,
+    pub(crate) role: SettingsRole,
     pub(crate) path: PathBuf,
-    pub(crate) found: Found,
-    settings: Vec<Setting>,
+    pub(crate) found: SettingsContent,
+    settings: Vec<FileSetting>,
     flaws: Vec<Flaw>,
 }
 
-/// A command line and what was known when it was parsed.
+/// A parsed command line, with its matches and the settings files.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) arguments: Arguments,
@@ -120,7 +120,7 @@ fn after_flags(words: &[OsString], mut at: usize) -> usize {
     at
 }
 
-/// A right command line of `quell run`, and what it was parsed by.
+/// A valid command line of `quell run`, with the definitions that parsed it.
 fn matches_of_run(words: &[OsString]) -> Option<(Command, ArgMatches)> {
     let mut definitions = (words.get(1)? == "run").then(Arguments::of_run)?;
     let matches = definitions.try_get_matches_from_mut(words).ok()?;
@@ -157,24 +157,26 @@ impl Parsed {
 
 impl Settings {
     fn read(named: Option<&Path>, place: Option<&RankPlace>) -> Self {
-        let users = || file::of_user(|name| std::env::var_os(name)).map(|path| (Role::User, path));
-        let own = named.map(|path| (Role::Named, path.to_owned())).or_else(users);
-        let places = own.into_iter().chain([(Role::Site, PathBuf::from(file::SITE))]);
-        let files = places.map(|(role, path)| match role == Role::User && place.is_some_and(is_wide) {
-            true => SettingsFile::skipped(path),
-            false => SettingsFile::read(role, path),
-        });
+        let users = || file::of_user(|name| std::env::var_os(name)).map(|path| (SettingsRole::User, path));
+        let own = named.map(|path| (SettingsRole::Named, path.to_owned())).or_else(users);
+        let places = own.into_iter().chain([(SettingsRole::Site, PathBuf::from(file::SITE))]);
+        let files =
+            places.map(|(role, path)| match role == SettingsRole::User && place.is_some_and(is_wide) {
+                true => SettingsFile::skipped(path),
+                false => SettingsFile::read(role, path),
+            });
         Self { files: files.collect() }
     }
 
     /// A file sets something for this command.
     fn concern(&self, command: Option<&str>) -> bool {
-        let concerns = |setting: &Setting| setting.command.is_none() || setting.command.as_deref() == command;
+        let concerns =
+            |setting: &FileSetting| setting.command.is_none() || setting.command.as_deref() == command;
         self.files.iter().flat_map(|file| &file.settings).any(concerns)
     }
 
     /// The setting that decides a flag, and its file.
-    pub(crate) fn of(&self, command: Option<&str>, flag: &str) -> Option<(&SettingsFile, &Setting)> {
+    pub(crate) fn of(&self, command: Option<&str>, flag: &str) -> Option<(&SettingsFile, &FileSetting)> {
         self.files.iter().find_map(|file| file.of(command, flag).map(|setting| (file, setting)))
     }
 
@@ -204,10 +206,10 @@ impl Settings {
 
     /// Says that the user's file is not read, where it would have changed something.
     fn warn_of_skipped(&self, matches: &ArgMatches, printer: &Printer) {
-        let skipped = self.files.iter().find(|file| matches!(file.found, Found::Skipped));
+        let skipped = self.files.iter().find(|file| matches!(file.found, SettingsContent::Skipped));
         let (Some(skipped), Some((command, own))) = (skipped, matches.subcommand()) else { return };
-        let file = SettingsFile::read(Role::User, skipped.path.clone());
-        let changes = |setting: &&Setting| match setting.command.as_deref() {
+        let file = SettingsFile::read(SettingsRole::User, skipped.path.clone());
+        let changes = |setting: &&FileSetting| match setting.command.as_deref() {
             None => matches.value_source(&setting.flag) == Some(ValueSource::DefaultValue),
             Some(of) => {
                 of == command
@@ -230,26 +232,33 @@ fn is_wide(place: &RankPlace) -> bool {
 }
 
 impl SettingsFile {
-    fn read(role: Role, path: PathBuf) -> Self {
+    fn read(role: SettingsRole, path: PathBuf) -> Self {
         let found = file::read(&path, role);
         let (settings, flaws) = match &found {
-            Found::Text(text) => toml::read(text, &Arguments::command()),
+            SettingsContent::Text(text) => toml::read(text, &Arguments::command()),
             _ => (Vec::new(), Vec::new()),
         };
         Self { role, path, found, settings, flaws }
     }
 
     fn skipped(path: PathBuf) -> Self {
-        Self { role: Role::User, path, found: Found::Skipped, settings: Vec::new(), flaws: Vec::new() }
+        Self {
+            role: SettingsRole::User,
+            path,
+            found: SettingsContent::Skipped,
+            settings: Vec::new(),
+            flaws: Vec::new(),
+        }
     }
 
     /// The file's setting of a flag: the table of the command takes precedence over settings of all commands.
-    fn of(&self, command: Option<&str>, flag: &str) -> Option<&Setting> {
+    fn of(&self, command: Option<&str>, flag: &str) -> Option<&FileSetting> {
         let of = |scope| {
-            let meant = |setting: &&Setting| setting.command.as_deref() == command && setting.flag == flag;
+            let meant =
+                |setting: &&FileSetting| setting.command.as_deref() == command && setting.flag == flag;
             self.settings.iter().filter(meant).find(|setting| setting.scope == scope)
         };
-        of(Scope::Command).or_else(|| of(Scope::All))
+        of(LineScope::Command).or_else(|| of(LineScope::All))
     }
 
     /// The number of lines that set something.
@@ -262,12 +271,14 @@ impl SettingsFile {
     /// The result of reading it, in words.
     pub(crate) fn state(&self) -> String {
         match &self.found {
-            Found::Text(_) if self.flaws.is_empty() => "read".to_owned(),
-            Found::Text(_) => "read, with errors".to_owned(),
-            Found::Absent => "absent".to_owned(),
-            Found::Refused(why) => format!("refused: {why}"),
-            Found::Unreadable(error) => format!("unreadable: {}", Failure::new(system(error)).line()),
-            Found::Skipped => "not read by the ranks of a job".to_owned(),
+            SettingsContent::Text(_) if self.flaws.is_empty() => "read".to_owned(),
+            SettingsContent::Text(_) => "read, with errors".to_owned(),
+            SettingsContent::Absent => "absent".to_owned(),
+            SettingsContent::Refused(why) => format!("refused: {why}"),
+            SettingsContent::Unreadable(error) => {
+                format!("unreadable: {}", Failure::new(system(error)).line())
+            }
+            SettingsContent::Skipped => "not read by the ranks of a job".to_owned(),
         }
     }
 
@@ -283,20 +294,20 @@ impl SettingsFile {
             }]
         };
         match &self.found {
-            Found::Refused(why) => whole(
+            SettingsContent::Refused(why) => whole(
                 format!("settings file {path} is not used: {why}"),
                 Some(match self.role {
-                    Role::Site => "it counts when root owns it and others cannot write it",
+                    SettingsRole::Site => "it counts when root owns it and others cannot write it",
                     _ => {
                         "it counts when you own it and others cannot write it; `--config FILE` reads any file"
                     }
                 }),
                 false,
             ),
-            Found::Unreadable(error) => whole(
+            SettingsContent::Unreadable(error) => whole(
                 format!("cannot read settings file {path}: {}", Failure::new(system(error)).line()),
                 None,
-                self.role == Role::Named,
+                self.role == SettingsRole::Named,
             ),
             _ => self.flaws.iter().map(|flaw| self.complaint(flaw)).collect(),
         }
@@ -308,7 +319,7 @@ impl SettingsFile {
             line: Some(flaw.line),
             text: format!("{}, line {}: {}", quoted(&self.path), flaw.line, flaw.text),
             hint: flaw.hint.clone(),
-            mendable: self.role != Role::Site,
+            mendable: self.role != SettingsRole::Site,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! check = "none"
 //! ```
 
-use super::keys::{self, Key, Shape};
+use super::keys::{self, SettingForm, SettingKey};
 use clap::Command;
 use quell_base::escape;
 use toml::Spanned;
@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 /// One flag of one command, as a file sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
+pub(crate) struct FileSetting {
     /// The command; `None` for a flag of every command.
     pub(crate) command: Option<String>,
     /// The flag's identity among clap's definitions.
@@ -23,12 +23,12 @@ pub(crate) struct Setting {
     pub(crate) values: Vec<String>,
     /// The line in the file. Range: from 1.
     pub(crate) line: usize,
-    pub(crate) scope: Scope,
+    pub(crate) scope: LineScope,
 }
 
 /// The scope of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum LineScope {
     /// In the table of a command.
     Command,
     /// For all commands.
@@ -45,7 +45,7 @@ pub(crate) struct Flaw {
 }
 
 /// The settings and flaws of a text. Shape: both in the order of the file. A text that is not TOML sets nothing.
-pub(crate) fn read(text: &[u8], definitions: &Command) -> (Vec<Setting>, Vec<Flaw>) {
+pub(crate) fn read(text: &[u8], definitions: &Command) -> (Vec<FileSetting>, Vec<Flaw>) {
     let mut reader =
         Reader { text, keys: keys::keys(definitions), definitions, settings: Vec::new(), flaws: Vec::new() };
     match std::str::from_utf8(text).map_err(|error| (error.valid_up_to(), "this is not UTF-8".to_owned())) {
@@ -65,9 +65,9 @@ pub(crate) fn read(text: &[u8], definitions: &Command) -> (Vec<Setting>, Vec<Fla
 
 struct Reader<'a> {
     text: &'a [u8],
-    keys: Vec<Key<'a>>,
+    keys: Vec<SettingKey<'a>>,
     definitions: &'a Command,
-    settings: Vec<Setting>,
+    settings: Vec<FileSetting>,
     flaws: Vec<Flaw>,
 }
 
@@ -101,21 +101,22 @@ impl<'a> Reader<'a> {
         value: &Spanned<DeValue<'_>>,
     ) {
         let (at, word) = (name.span().start, name.get_ref().as_ref());
-        let called: Vec<Key<'a>> = self.keys.iter().filter(|key| key.is_called(word)).copied().collect();
-        let within = |key: &&Key<'a>| command.is_none() || key.command == command;
-        let meant: Vec<Key<'a>> = called.iter().filter(within).copied().collect();
+        let called: Vec<SettingKey<'a>> =
+            self.keys.iter().filter(|key| key.is_called(word)).copied().collect();
+        let within = |key: &&SettingKey<'a>| command.is_none() || key.command == command;
+        let meant: Vec<SettingKey<'a>> = called.iter().filter(within).copied().collect();
         if meant.is_empty() {
             return self.unknown_setting(command, at, word, &called);
         }
-        let settable: Vec<Key<'a>> =
+        let settable: Vec<SettingKey<'a>> =
             meant.iter().filter(|key| keys::barred(key.flag).is_none()).copied().collect();
         if let (true, Some(why)) = (settable.is_empty(), keys::barred(meant[0].flag)) {
             return self.flaw(at, format!("`{word}` cannot be set in a file: {why}"), None);
         }
-        let scope = if command.is_some() { Scope::Command } else { Scope::All };
+        let scope = if command.is_some() { LineScope::Command } else { LineScope::All };
         for key in settable {
             match self.values(&key, value) {
-                Ok(values) => self.settings.push(Setting {
+                Ok(values) => self.settings.push(FileSetting {
                     command: key.command.map(str::to_owned),
                     flag: key.flag.get_id().to_string(),
                     values,
@@ -128,15 +129,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The value as it would be typed, if the flag takes it.
-    fn values(&self, key: &Key<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
+    fn values(&self, key: &SettingKey<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
         let shape = keys::shape(key.flag);
         let values = match (shape, value.get_ref()) {
-            (Shape::Switch, DeValue::Boolean(on)) => return Ok(vec![on.to_string()]),
-            (Shape::List, DeValue::Array(values)) => {
+            (SettingForm::Switch, DeValue::Boolean(on)) => return Ok(vec![on.to_string()]),
+            (SettingForm::List, DeValue::Array(values)) => {
                 values.iter().map(|value| word(value.get_ref())).collect()
             }
-            (Shape::List | Shape::Single, value) => word(value).map(|value| vec![value]),
-            (Shape::Switch, _) => None,
+            (SettingForm::List | SettingForm::Single, value) => word(value).map(|value| vec![value]),
+            (SettingForm::Switch, _) => None,
         };
         let wrong_type =
             || format!("`{}` takes {}, not {}", key.name(), shape.words(), kind(value.get_ref()));
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn unknown_setting(&mut self, command: Option<&str>, at: usize, word: &str, called: &[Key<'_>]) {
+    fn unknown_setting(&mut self, command: Option<&str>, at: usize, word: &str, called: &[SettingKey<'_>]) {
         let shown = escape(word.as_bytes());
         let text = match command {
             Some(command) => format!("`{shown}` is not a setting of `{command}`"),
@@ -158,9 +159,9 @@ impl<'a> Reader<'a> {
             None => "it is one of every command: write it before the first `[`".to_owned(),
         });
         let near = || {
-            let near = |key: &&Key<'_>| command.is_none() || key.command == command;
+            let near = |key: &&SettingKey<'_>| command.is_none() || key.command == command;
             let settable = self.keys.iter().filter(|key| keys::barred(key.flag).is_none());
-            let nearest = keys::nearest(word, settable.filter(near).map(Key::name));
+            let nearest = keys::nearest(word, settable.filter(near).map(SettingKey::name));
             nearest.map(|name| format!("perhaps `{name}`"))
         };
         let hint = elsewhere.or_else(near).unwrap_or_else(|| "`quell config` shows all settings".to_owned());
@@ -217,7 +218,7 @@ fn line(text: &[u8], at: usize) -> usize {
 mod tests {
     use super::*;
     use crate::flags::Arguments;
-    use crate::settings::file::{Found, Role};
+    use crate::settings::file::{SettingsContent, SettingsRole};
     use crate::settings::{Settings, SettingsFile};
     use clap::CommandFactory as _;
     use proptest::prelude::*;
@@ -260,16 +261,16 @@ mod tests {
         let definitions = Arguments::command();
         for key in keys::keys(&definitions) {
             let text = match keys::shape(key.flag) {
-                Shape::Switch => format!("{} = true", key.name()),
-                Shape::Single => format!("{} = [\"a\", \"b\"]", key.name()),
-                Shape::List => format!("{} = true", key.name()),
+                SettingForm::Switch => format!("{} = true", key.name()),
+                SettingForm::Single => format!("{} = [\"a\", \"b\"]", key.name()),
+                SettingForm::List => format!("{} = true", key.name()),
             };
             let text = key.command.map_or(text.clone(), |command| format!("[{command}]\n{text}"));
             let (settings, flaws) = read(text.as_bytes(), &definitions);
             let said = flaws.first().map(|flaw| flaw.text.as_str()).unwrap_or_default();
             match (keys::barred(key.flag), keys::shape(key.flag)) {
                 (Some(why), _) => assert!(said.ends_with(why), "{text}: {said}"),
-                (None, Shape::Switch) => assert_eq!((settings.len(), said), (1, ""), "{text}"),
+                (None, SettingForm::Switch) => assert_eq!((settings.len(), said), (1, ""), "{text}"),
                 (None, shape) => assert!(said.contains(shape.words()), "{text}: {said}"),
             }
         }
@@ -286,8 +287,8 @@ mod tests {
         ) {
             let (settings, flaws) = read(lines.join("\n").as_bytes(), &Arguments::command());
             prop_assert!(flaws.iter().all(|flaw| (1..=lines.len().max(1) + 1).contains(&flaw.line)));
-            let (path, found) = ("quell.toml".into(), Found::Absent);
-            let file = SettingsFile { role: Role::User, path, found, settings, flaws };
+            let (path, found) = ("quell.toml".into(), SettingsContent::Absent);
+            let file = SettingsFile { role: SettingsRole::User, path, found, settings, flaws };
             // Panics for a default that the flag's own parser refuses.
             Settings { files: vec![file] }.preset(Arguments::command()).debug_assert();
         }

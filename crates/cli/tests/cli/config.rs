@@ -165,7 +165,7 @@ fn each_flaw_is_named_with_its_line_and_what_was_probably_meant() {
       `[DIR]/quell.toml`, line 9: `quiet` is not a setting of `run` (it is one of every command: write it before the first `[`)
       `[DIR]/quell.toml`, line 11: `ranks` cannot be `-1`: -1 is not in 0..=4294967295
       `[DIR]/quell.toml`, line 12: `output` cannot be set in a file: it names a file of one run
-      `[DIR]/quell.toml`, line 13: `force` cannot be set in a file: what may be replaced is said each time
+      `[DIR]/quell.toml`, line 13: `force` cannot be set in a file: each command must name what it may replace
       `[DIR]/quell.toml`, line 14: `[rum]` is not a command of quell (perhaps `[run]`)
       `[DIR]/quell.toml`, line 17: `root` takes a list of texts or numbers, not such a list
     hint: perhaps `json`

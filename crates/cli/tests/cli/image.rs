@@ -150,7 +150,7 @@ fn privileged_what_cannot_be_had_is_one_clear_line() {
     quell: error: `env/lib/unread.txt`: the image knows its attributes but does not hold its content
     hint: the recording did not read it; the original may still have it
     $ quell image cat app.qimg env/lib/absent => 2
-    quell: error: `[DIR]/env/lib/absent` does not exist, as the image knows
+    quell: error: `[DIR]/env/lib/absent` does not exist, says the image
     hint: `quell image ls IMG` lists what is in it
     $ quell image cat app.qimg /elsewhere/file => 2
     quell: error: `/elsewhere` is not in the image

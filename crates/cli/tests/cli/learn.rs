@@ -208,7 +208,7 @@ fn privileged_what_no_run_wrote_is_refused() {
     $ quell pack --refresh app.qimg --learn absent => 2
     quell: error: cannot read `absent`: ENOENT (no such file or directory)
     $ quell run --learn absent/learned app.qimg -- true => 125
-    quell: error: file for what is learned `absent/learned`: ENOENT (no such file or directory)
+    quell: error: lessons file `absent/learned`: ENOENT (no such file or directory)
     hint: `--learn FILE` takes a file that you may create
     ");
 }

@@ -167,7 +167,11 @@ fn privileged_a_check_that_fails_ends_the_job() {
         job.env("QUELL_ON_STALE", "fail");
         let outcome = test.finish(job);
         assert_status(library, &outcome, |status| status == 1);
-        assert_eq!(outcome.stderr.matches("quell: error: 1 of the image's sources").count(), 1, "{outcome}");
+        assert_eq!(
+            outcome.stderr.matches("quell: error: 1 of the image's originals").count(),
+            1,
+            "{outcome}"
+        );
         assert_nothing_left(&test, &outcome, &files);
     }
 }

@@ -218,7 +218,7 @@ fn privileged_changed_originals() {
     snapshot!(test.quell(&run), @"
     status 1
     --- stderr
-    quell: error: 3 of the image's sources changed since it was packed
+    quell: error: 3 of the image's originals changed since it was packed
       [DIR]/env/bin/app has another owner, group or mode
       [DIR]/env/lib was modified
       [DIR]/env/lib/a.txt has another size
@@ -245,7 +245,7 @@ fn privileged_changed_originals() {
     snapshot!(test.quell(&run), @"
     status 1
     --- stderr
-    quell: error: 2 of the image's sources changed since it was packed
+    quell: error: 2 of the image's originals changed since it was packed
       [DIR]/env/bin/app has another owner, group or mode
       [DIR]/env/lib is gone
     hint: quell pack --refresh app.qimg
@@ -262,7 +262,7 @@ fn privileged_only_some_of_many_changes_are_named() {
     write("after");
     session!(|line| test.script(line), @"
     $ quell run --require cat.qimg true => 1
-    quell: error: 12 of the image's sources changed since it was packed
+    quell: error: 12 of the image's originals changed since it was packed
       [DIR]/env/10 has another size
       [DIR]/env/11 has another size
       [DIR]/env/12 has another size

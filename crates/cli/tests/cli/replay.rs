@@ -232,7 +232,7 @@ fn privileged_ranks_of_a_launcher_begin_at_once_and_report_once() {
     test.quell(&["-q", "synth", "julia", "--packages", "4", "--tree", "tree", "-o", "j.qtrace"]).succeeds();
     let open_mpi =
         ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "4"];
-    // Free a moment ago; nobody else on this machine is given ports one after the other.
+    // Free a moment ago; the kernel gives no other process of this machine ports one after the other.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let meet = format!("127.0.0.1:{port}");
     let mpich = &["mpiexec.mpich", "-n", "4"];

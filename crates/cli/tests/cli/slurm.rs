@@ -109,7 +109,7 @@ fn privileged_a_check_that_fails_ends_the_step() {
         assert!(outcome.status.code().is_some_and(|status| status != 0), "{options}: {outcome}");
         let said: Vec<&str> = outcome.stderr.lines().filter(|line| !line.starts_with("srun: ")).collect();
         let expected = [
-            "quell: error: 1 of the image's sources changed since it was packed",
+            "quell: error: 1 of the image's originals changed since it was packed",
             "  [DIR]/env/lib/a.txt has another size",
         ];
         assert_eq!(said[..2], expected, "{options}: {outcome}");

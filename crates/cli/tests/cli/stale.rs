@@ -243,14 +243,14 @@ fn privileged_the_user_chooses_what_a_change_does() {
     --- stdout
     changed
     --- stderr
-    quell: warning: the image is not used and the command runs plain: cannot use the image: 1 of its sources changed since it was packed
+    quell: warning: the image is not used and the command runs plain: cannot use the image: 1 of its originals changed since it was packed
     hint: `quell pack --refresh IMG` makes the image anew
     ");
     insta::allow_duplicates! { for strict in [&["--on-stale", "fail"][..], &["--require"]] {
         snapshot!(with(strict), @"
         status 1
         --- stderr
-        quell: error: 1 of the image's sources changed since it was packed
+        quell: error: 1 of the image's originals changed since it was packed
           [DIR]/home/app/lib/core.txt has another size
         hint: quell pack --refresh app.qimg
         hint: `--check none` runs with the image as it is

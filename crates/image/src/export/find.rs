@@ -22,7 +22,7 @@ pub enum LastLink {
 #[non_exhaustive]
 pub enum FindError {
     /// The image knows that it is not there.
-    #[error("`{}` does not exist, as the image knows", .path.escape_ascii())]
+    #[error("`{}` does not exist, says the image", .path.escape_ascii())]
     Absent {
         /// The path, as far as it was followed.
         path: Vec<u8>,

@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use crate::export::error::Sink;
 use crate::model::{Attributes, NamedValues};
 use crate::original::attributes_of;
-use crate::tree::{ContentSource, Held};
+use crate::tree::{ContentSource, HeldContent};
 use crate::write::WriteError;
 use crate::write::source::copy;
 
@@ -104,7 +104,7 @@ impl ExportMember<'_> {
         match &self.body {
             MemberBody::Held(content) => content.chunks(buffer.len().max(1)).try_for_each(sink),
             MemberBody::Original(path) => {
-                let whole = Held { source: ContentSource::File(path.clone()), part: None };
+                let whole = HeldContent { source: ContentSource::File(path.clone()), part: None };
                 copy(&whole, &self.attributes, buffer, sink)
             }
             _ => Ok(()),

@@ -30,14 +30,14 @@ impl DirectoryEntry<'_> {
 
 /// A directory with its number of blocks, at least 1.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Directory<'a> {
+pub(crate) struct ErofsDirectory<'a> {
     view: ErofsView<'a>,
     nid: Nid,
     pub(crate) inode: Inode,
     blocks: u64,
 }
 
-impl<'a> Directory<'a> {
+impl<'a> ErofsDirectory<'a> {
     /// Opens the directory `nid`.
     pub(crate) fn open(view: ErofsView<'a>, nid: Nid) -> Result<Self, Corrupt> {
         let inode = view.inode(nid)?;
@@ -48,7 +48,7 @@ impl<'a> Directory<'a> {
         if inode.size == 0 || inode.size > view.bytes.len() as u64 {
             return Err(Fault::Data.at(nid));
         }
-        Ok(Directory { view, nid, inode, blocks: blocks_for(inode.size) })
+        Ok(ErofsDirectory { view, nid, inode, blocks: blocks_for(inode.size) })
     }
 
     fn block(&self, number: u64) -> Result<DirBlock<'a>, Corrupt> {
@@ -85,7 +85,7 @@ impl<'a> Directory<'a> {
 /// The entries of a directory, in order of names.
 #[derive(Debug, Clone)]
 pub struct DirectoryEntries<'a> {
-    directory: Directory<'a>,
+    directory: ErofsDirectory<'a>,
     /// Slot of the next entry.
     next: u64,
     /// The block that was read last, with its number.
@@ -93,7 +93,7 @@ pub struct DirectoryEntries<'a> {
 }
 
 impl<'a> DirectoryEntries<'a> {
-    pub(crate) fn new(directory: Directory<'a>) -> Self {
+    pub(crate) fn new(directory: ErofsDirectory<'a>) -> Self {
         Self { directory, next: 0, block: None }
     }
 

@@ -12,7 +12,7 @@ use crate::erofs::superblock::Superblock;
 use crate::erofs::xattr::Xattrs;
 use crate::erofs::{BLOCK_BYTES, chunk};
 use crate::error::{Corrupt, Fault, OpenError};
-use crate::image::directory::{Directory, DirectoryEntries};
+use crate::image::directory::{DirectoryEntries, ErofsDirectory};
 use crate::image::view::{ErofsView, address};
 use crate::index::read::{Absences, ImageIndex, Sections};
 use crate::index::row::{ContentState, ROW, Row};
@@ -92,7 +92,7 @@ impl<B: AsRef<[u8]>> Image<B> {
     ///
     /// **Errors** [`Fault::NotDirectory`] if `dir` is none; else the image is damaged.
     pub fn lookup(&self, dir: Nid, name: &[u8]) -> Result<Lookup, Corrupt> {
-        let directory = Directory::open(self.view(), dir)?;
+        let directory = ErofsDirectory::open(self.view(), dir)?;
         if let Some(entry) = directory.find(name)? {
             return Ok(Lookup::Found(entry.nid));
         }
@@ -136,7 +136,7 @@ impl<B: AsRef<[u8]>> Image<B> {
     ///
     /// [`coverage`]: Self::coverage
     pub fn entries(&self, dir: Nid) -> Result<DirectoryEntries<'_>, Corrupt> {
-        Directory::open(self.view(), dir).map(DirectoryEntries::new)
+        ErofsDirectory::open(self.view(), dir).map(DirectoryEntries::new)
     }
 
     /// The target of a symbolic link.
@@ -259,7 +259,7 @@ impl<B: AsRef<[u8]>> Image<B> {
             let known = row.parent < number && names.len() < DEPTH_MAX;
             let parent = self.index().row(row.parent).filter(|_| known);
             let parent = parent.ok_or(Fault::Parent.at(nid))?;
-            let name = Directory::open(self.view(), parent.nid)?.at_slot(row.slot)?.name;
+            let name = ErofsDirectory::open(self.view(), parent.nid)?.at_slot(row.slot)?.name;
             length += name.len() + 1;
             names.push(name);
             (number, row) = (row.parent, parent);
@@ -317,7 +317,7 @@ fn locate_index(image: &[u8], superblock: &Superblock) -> Result<(u64, u64), Ope
     let view = ErofsView { bytes: image };
     let mut nid = Nid::new(superblock.root.into());
     for name in INDEX_PATH {
-        nid = Directory::open(view, nid)?.find(name)?.ok_or(OpenError::NotQuell)?.nid;
+        nid = ErofsDirectory::open(view, nid)?.find(name)?.ok_or(OpenError::NotQuell)?.nid;
     }
     let inode = view.inode(nid)?;
     let start = u64::from(inode.start) * BLOCK_BYTES;

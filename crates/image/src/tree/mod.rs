@@ -14,17 +14,17 @@ use crate::model::{Attributes, Beyond, Coverage, DeviceNumber, FileKind, NamedVa
 use crate::path::{components, is_name, is_within};
 
 pub use error::TreeError;
-pub(crate) use node::{Body, ChosenDirectory, Directory, Held, Node};
+pub(crate) use node::{Body, HeldContent, MarkedDirectory, TreeDirectory, TreeNode};
 pub use node::{ContentSource, TreeNodeId};
 
 /// The content of an image before it is written.
 #[derive(Debug)]
 pub struct ImageTree {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<TreeNode>,
     /// Held files in the order of their data.
     pub(crate) held: Vec<TreeNodeId>,
-    pub(crate) roots: Vec<ChosenDirectory>,
-    pub(crate) live: Vec<ChosenDirectory>,
+    pub(crate) roots: Vec<MarkedDirectory>,
+    pub(crate) live: Vec<MarkedDirectory>,
     pub(crate) command: Vec<Vec<u8>>,
     /// The node of `/.quell/asked`, if there is one.
     pub(crate) asked: Option<TreeNodeId>,
@@ -162,7 +162,7 @@ impl ImageTree {
     /// Promises the content of a regular file. Data is laid out in the order of these calls; a file that is held
     /// already keeps its place and source.
     pub fn hold(&mut self, file: TreeNodeId, source: ContentSource) -> Result<(), TreeError> {
-        self.promise(file, Held { source, part: None })
+        self.promise(file, HeldContent { source, part: None })
     }
 
     /// Promises a part of the content: the blocks of `part`, in groups of some for files of more than 4 GiB. Nothing
@@ -179,11 +179,11 @@ impl ImageTree {
         match part.len() {
             0 => Ok(()),
             blocks if blocks == limit => self.hold(file, source),
-            _ => self.promise(file, Held { source, part: Some(part) }),
+            _ => self.promise(file, HeldContent { source, part: Some(part) }),
         }
     }
 
-    fn promise(&mut self, file: TreeNodeId, content: Held) -> Result<(), TreeError> {
+    fn promise(&mut self, file: TreeNodeId, content: HeldContent) -> Result<(), TreeError> {
         let node = self.node_mut(file);
         let kind = node.attributes.kind;
         let Body::File(held) = &mut node.body else { return Err(TreeError::Kind { kind }) };
@@ -209,7 +209,8 @@ impl ImageTree {
         let directory = self.child(self.root(), REQUESTS_PATH[0]);
         let attributes = Attributes { size: asked.len() as u64, ..own_attributes(FileKind::Regular) };
         let node = self.add(directory.unwrap_or(self.root()), REQUESTS_PATH[1], attributes)?;
-        self.node_mut(node).body = Body::File(Some(Held { source: ContentSource::Bytes(asked), part: None }));
+        self.node_mut(node).body =
+            Body::File(Some(HeldContent { source: ContentSource::Bytes(asked), part: None }));
         self.asked = Some(node);
         Ok(())
     }
@@ -277,7 +278,7 @@ impl ImageTree {
 
     /// The number of paths: entries of directories, and `/`. A file with two names counts twice.
     pub fn names_total(&self) -> u64 {
-        let entries = |node: &Node| match &node.body {
+        let entries = |node: &TreeNode| match &node.body {
             Body::Directory(directory) => directory.entries.len() as u64,
             _ => 0,
         };
@@ -306,15 +307,15 @@ impl ImageTree {
         self.held.iter().map(|&file| self.attributes(file).size).sum()
     }
 
-    pub(crate) fn node(&self, node: TreeNodeId) -> &Node {
+    pub(crate) fn node(&self, node: TreeNodeId) -> &TreeNode {
         &self.nodes[node.0 as usize]
     }
 
-    fn node_mut(&mut self, node: TreeNodeId) -> &mut Node {
+    fn node_mut(&mut self, node: TreeNodeId) -> &mut TreeNode {
         &mut self.nodes[node.0 as usize]
     }
 
-    fn directory(&mut self, node: TreeNodeId) -> Result<&mut Directory, TreeError> {
+    fn directory(&mut self, node: TreeNodeId) -> Result<&mut TreeDirectory, TreeError> {
         match &mut self.node_mut(node).body {
             Body::Directory(directory) => Ok(directory),
             _ => Err(TreeError::NotDirectory { node }),
@@ -322,7 +323,7 @@ impl ImageTree {
     }
 
     /// The directory `parent`, if it can take `name`.
-    fn vacant(&mut self, parent: TreeNodeId, name: &[u8]) -> Result<&mut Directory, TreeError> {
+    fn vacant(&mut self, parent: TreeNodeId, name: &[u8]) -> Result<&mut TreeDirectory, TreeError> {
         if !is_name(name) {
             return Err(TreeError::Name { name: name.to_vec() });
         }
@@ -358,7 +359,7 @@ impl ImageTree {
         // Inodes number their rows from 1, in 32 bits.
         let number = u32::try_from(self.nodes.len()).ok().filter(|&number| number < u32::MAX - 1);
         let node = TreeNodeId(number.ok_or(TreeError::TooMany)?);
-        self.nodes.push(Node { attributes, usage: NodeUse::Listed, xattrs: Vec::new(), body });
+        self.nodes.push(TreeNode { attributes, usage: NodeUse::Listed, xattrs: Vec::new(), body });
         Ok(node)
     }
 
@@ -367,15 +368,15 @@ impl ImageTree {
         path: &[u8],
         reason: &str,
         file_system: &str,
-        others: &[ChosenDirectory],
-    ) -> Result<ChosenDirectory, TreeError> {
+        others: &[MarkedDirectory],
+    ) -> Result<MarkedDirectory, TreeError> {
         let refused = || TreeError::Place { path: path.to_vec() };
         let node = self.find(path).ok_or_else(refused)?;
         let nested = others.iter().any(|other| is_within(path, &other.path) || is_within(&other.path, path));
         if nested || self.node(node).attributes.kind != FileKind::Directory {
             return Err(refused());
         }
-        Ok(ChosenDirectory {
+        Ok(MarkedDirectory {
             path: path.to_vec(),
             node,
             reason: reason.into(),

@@ -29,7 +29,7 @@ pub enum ContentSource {
 }
 
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct TreeNode {
     pub(crate) attributes: Attributes,
     pub(crate) usage: NodeUse,
     /// Pairs of name and value, sorted by name.
@@ -39,9 +39,9 @@ pub(crate) struct Node {
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    Directory(Directory),
+    Directory(TreeDirectory),
     /// A regular file, and what the image holds of it.
-    File(Option<Held>),
+    File(Option<HeldContent>),
     Symlink(Vec<u8>),
     /// A device, pipe or socket.
     Special,
@@ -49,13 +49,13 @@ pub(crate) enum Body {
 
 /// The content that is promised for a file.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldContent {
     pub(crate) source: ContentSource,
     /// The blocks that are held; `None` for all of them. Shape: neither empty nor all.
     pub(crate) part: Option<BlockSet>,
 }
 
-impl Held {
+impl HeldContent {
     /// Bytes that are held of a file of `size` bytes.
     pub(crate) fn bytes(&self, size: u64) -> u64 {
         self.part.as_ref().map_or(size, |part| part.bytes_of(size))
@@ -73,7 +73,7 @@ impl Held {
 }
 
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct TreeDirectory {
     pub(crate) entries: BTreeMap<Box<[u8]>, TreeNodeId>,
     pub(crate) coverage: Coverage,
     pub(crate) absences: BTreeSet<Box<[u8]>>,
@@ -83,7 +83,7 @@ pub(crate) struct Directory {
 
 /// A root or a live directory.
 #[derive(Debug, Clone)]
-pub(crate) struct ChosenDirectory {
+pub(crate) struct MarkedDirectory {
     pub(crate) path: Vec<u8>,
     pub(crate) node: TreeNodeId,
     pub(crate) reason: String,
@@ -92,7 +92,7 @@ pub(crate) struct ChosenDirectory {
 
 impl Body {
     pub(crate) fn directory() -> Self {
-        Self::Directory(Directory {
+        Self::Directory(TreeDirectory {
             entries: BTreeMap::new(),
             coverage: Coverage::Uncovered,
             absences: BTreeSet::new(),

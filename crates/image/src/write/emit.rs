@@ -5,16 +5,16 @@ use crate::erofs::dirent::{self, Dirent};
 use crate::erofs::inode::{DataLayout, Inode};
 use crate::erofs::{SLOT, chunk, xattr};
 use crate::model::{FileKind, Nid};
-use crate::tree::{Body, Directory, ImageTree, TreeNodeId};
+use crate::tree::{Body, ImageTree, TreeDirectory, TreeNodeId};
 use crate::write::error::WriteError;
-use crate::write::plan::{Placed, Plan, listing};
+use crate::write::plan::{ImageLayout, NodeLayout, listing};
 use crate::write::source;
 use crate::write::stream::{STRETCH, Stream};
 
 /// Emits the parts of the image in the order of the file.
 pub(crate) struct Emitter<'a, 'p> {
     pub(crate) tree: &'a ImageTree,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a ImageLayout,
     pub(crate) stream: Stream<'p>,
 }
 
@@ -57,7 +57,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The map of a file that is not held, or in part.
-    fn chunks(&mut self, placed: &Placed, part: Option<&BlockSet>) -> Result<(), WriteError> {
+    fn chunks(&mut self, placed: &NodeLayout, part: Option<&BlockSet>) -> Result<(), WriteError> {
         let group = 1 << placed.start;
         let (mut block, mut next) = (placed.part.0, 0);
         let entry = |block: u32| block.to_le_bytes();
@@ -131,7 +131,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The used bytes of each block of a directory.
-    fn directory_blocks(&self, directory: &Directory, placed: &Placed, row: usize) -> Vec<Vec<u8>> {
+    fn directory_blocks(&self, directory: &TreeDirectory, placed: &NodeLayout, row: usize) -> Vec<Vec<u8>> {
         let names = listing(directory);
         let parent = &self.plan.places[placed.parent as usize];
         let entry = |name, node: Option<TreeNodeId>| match node {

@@ -8,9 +8,9 @@ use crate::index::{
     PLACE, SECTIONS_AT, STRING, VERSION,
 };
 use crate::model::{Beyond, Coverage, Nid};
-use crate::tree::{Body, ChosenDirectory, Directory, INDEX_NODE, ImageTree, Node};
+use crate::tree::{Body, INDEX_NODE, ImageTree, MarkedDirectory, TreeDirectory, TreeNode};
 use crate::write::error::WriteError;
-use crate::write::plan::{Placed, Plan};
+use crate::write::plan::{ImageLayout, NodeLayout};
 
 /// Length of the index of `tree` in bytes.
 ///
@@ -37,7 +37,7 @@ pub(crate) fn index_length(tree: &ImageTree) -> Result<u64, WriteError> {
 }
 
 /// The index of `tree` laid out as `plan`, still without identity and checksum: see [`seal`].
-pub(crate) fn build(tree: &ImageTree, plan: &Plan) -> Vec<u8> {
+pub(crate) fn build(tree: &ImageTree, plan: &ImageLayout) -> Vec<u8> {
     let mut builder = Builder::default();
     for (placed, &id) in plan.places.iter().zip(&plan.order) {
         let node = tree.node(id);
@@ -79,7 +79,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn row(&mut self, node: &Node, placed: &Placed, size: u64) -> Row {
+    fn row(&mut self, node: &TreeNode, placed: &NodeLayout, size: u64) -> Row {
         let first_absence = (self.absences.len() / STRING) as u32;
         let mut absences = 0;
         if let Some(directory) = covered(node) {
@@ -120,7 +120,7 @@ impl Builder {
         }
     }
 
-    fn place(&mut self, chosen: &ChosenDirectory, plan: &Plan) -> [u8; PLACE] {
+    fn place(&mut self, chosen: &MarkedDirectory, plan: &ImageLayout) -> [u8; PLACE] {
         let mut raw = [0; PLACE];
         put(&mut raw, 0, &plan.placed(chosen.node).nid.to_le_bytes());
         put(&mut raw, 8, &self.string(&chosen.path));
@@ -173,7 +173,7 @@ impl Builder {
 }
 
 /// The directory that `node` is, if its absences count.
-fn covered(node: &Node) -> Option<&Directory> {
+fn covered(node: &TreeNode) -> Option<&TreeDirectory> {
     match &node.body {
         Body::Directory(directory) if directory.coverage != Coverage::Uncovered => Some(directory),
         _ => None,

@@ -24,7 +24,7 @@ use crate::tree::ImageTree;
 use crate::write::emit::Emitter;
 use crate::write::index::{build, index_length, seal};
 use crate::write::output::ImageOutput;
-use crate::write::plan::Plan;
+use crate::write::plan::ImageLayout;
 use crate::write::stream::Stream;
 
 pub use error::WriteError;
@@ -57,7 +57,7 @@ pub fn write_as(
     audience: Audience,
     progress: &mut dyn FnMut(WriteProgress),
 ) -> Result<WrittenImage, WriteError> {
-    let plan = Plan::new(tree, index_length(tree)?)?;
+    let plan = ImageLayout::new(tree, index_length(tree)?)?;
     let bytes = u64::from(plan.blocks) * BLOCK_BYTES;
     match form {
         ImageForm::Plain => {
@@ -105,7 +105,7 @@ fn write_compressed(
 /// Writes the plain image of `tree`, laid out as `plan`, to `output`.
 fn write_plain(
     tree: &ImageTree,
-    plan: &Plan,
+    plan: &ImageLayout,
     output: ImageOutput,
     progress: &mut dyn FnMut(WriteProgress),
 ) -> Result<(ImageOutput, ImageIdentity), WriteError> {
@@ -126,7 +126,7 @@ fn write_plain(
 
 fn write_superblock(
     output: &mut ImageOutput,
-    plan: &Plan,
+    plan: &ImageLayout,
     identity: ImageIdentity,
 ) -> Result<(), WriteError> {
     let mut first = [0; BLOCK];

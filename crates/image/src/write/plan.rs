@@ -6,7 +6,7 @@ use crate::erofs::inode::{DataLayout, INODE, encode_device};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE};
 use crate::erofs::{BLOCK_BYTES, SLOT, blocks_for, chunk, dirent, xattr};
 use crate::index::row::SLOTS_PER_BLOCK;
-use crate::tree::{Body, Directory, Held, INDEX_NODE, ImageTree, TreeNodeId};
+use crate::tree::{Body, HeldContent, INDEX_NODE, ImageTree, TreeDirectory, TreeNodeId};
 use crate::write::error::WriteError;
 
 /// Largest tail of a directory or link that is kept beside its inode: larger ones would waste more of the
@@ -15,11 +15,11 @@ const INLINE_MAX: u64 = BLOCK_BYTES / 2;
 
 /// The layout of an image.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ImageLayout {
     /// Nodes in order of rows and nids: breadth first, siblings by name.
     pub(crate) order: Vec<TreeNodeId>,
     /// Place of each row's node.
-    pub(crate) places: Vec<Placed>,
+    pub(crate) places: Vec<NodeLayout>,
     /// Row of each node of the tree.
     rows: Vec<u32>,
     pub(crate) index_start: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 
 /// Place of one node.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
+pub(crate) struct NodeLayout {
     /// Offset of the inode divided by 32.
     pub(crate) nid: u64,
     pub(crate) layout: DataLayout,
@@ -47,7 +47,7 @@ pub(crate) struct Placed {
     pub(crate) slot: u32,
 }
 
-impl Placed {
+impl NodeLayout {
     /// Bytes after the inode and its attributes: tail or chunk map.
     fn trailer(&self) -> u64 {
         match self.layout {
@@ -78,7 +78,7 @@ const NO_ROW: u32 = u32::MAX;
 /// A name that has not been met; remains the root's.
 const NO_SLOT: u32 = u32::MAX;
 
-impl Plan {
+impl ImageLayout {
     /// Lays `tree` out, with an index of `index_length` bytes.
     ///
     /// **Errors** [`WriteError::TooLarge`] beyond 16 TiB of image.
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// Place of `node`.
-    pub(crate) fn placed(&self, node: TreeNodeId) -> &Placed {
+    pub(crate) fn placed(&self, node: TreeNodeId) -> &NodeLayout {
         &self.places[self.row(node) as usize]
     }
 
@@ -130,11 +130,11 @@ impl Plan {
     }
 
     /// A node's layout and sizes, without its place.
-    fn shape(&self, tree: &ImageTree, id: TreeNodeId, parent: u32) -> Placed {
+    fn shape(&self, tree: &ImageTree, id: TreeNodeId, parent: u32) -> NodeLayout {
         let node = tree.node(id);
         // The tree takes no attributes that cannot be encoded.
         let xattrs = xattr::encode(&node.xattrs).unwrap_or_default().len() as u32;
-        let mut placed = Placed {
+        let mut placed = NodeLayout {
             nid: 0,
             layout: DataLayout::Plain,
             start: 0,
@@ -155,7 +155,7 @@ impl Plan {
                         placed.layout = DataLayout::Chunks;
                         placed.start = chunk::bits_for(placed.size);
                     }
-                    Some(Held { part: Some(part), .. }) => {
+                    Some(HeldContent { part: Some(part), .. }) => {
                         placed.layout = DataLayout::Chunks;
                         placed.start = chunk::bits_for_part(placed.size);
                         placed.part.1 = part.len();
@@ -209,7 +209,7 @@ impl Plan {
     /// Gives everything outside the inodes its blocks: directories and links, the index, then held files.
     fn place_blocks(&mut self, tree: &ImageTree, first: u64) -> Result<(), WriteError> {
         let mut next = first;
-        let mut take = |placed: &mut Placed| {
+        let mut take = |placed: &mut NodeLayout| {
             let blocks = placed.data_blocks();
             if blocks > 0 {
                 let first = u32::try_from(next).unwrap_or(u32::MAX);
@@ -236,7 +236,7 @@ impl Plan {
 }
 
 /// The names of a directory in order, with `.` and `..`, which are no node's first name.
-pub(crate) fn listing(directory: &Directory) -> Vec<(&[u8], Option<TreeNodeId>)> {
+pub(crate) fn listing(directory: &TreeDirectory) -> Vec<(&[u8], Option<TreeNodeId>)> {
     let mut names: Vec<_> = directory.entries.iter().map(|(name, &node)| (&name[..], Some(node))).collect();
     for dots in [&b"."[..], b".."] {
         let at = names.partition_point(|&(name, _)| name < dots);
@@ -252,7 +252,7 @@ fn slots(names: &[(&[u8], Option<TreeNodeId>)]) -> impl Iterator<Item = u32> {
 }
 
 /// Bytes of a directory: whole blocks but for the last.
-fn directory_size(directory: &Directory) -> u64 {
+fn directory_size(directory: &TreeDirectory) -> u64 {
     let names = listing(directory);
     let (blocks, last) = dirent::cut(names.iter().map(|&(name, _)| name))
         .fold((0, 0), |(blocks, _), (_, used)| (blocks + 1, used));

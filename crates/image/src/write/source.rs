@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::model::{Attributes, Timestamp};
-use crate::tree::{Body, ContentSource, Held, ImageTree, TreeNodeId};
+use crate::tree::{Body, ContentSource, HeldContent, ImageTree, TreeNodeId};
 use crate::write::error::WriteError;
 
 /// Largest file that is read ahead: larger ones are bound by bandwidth, not by round trips.
@@ -70,7 +70,7 @@ fn load_one(tree: &ImageTree, file: TreeNodeId) -> Result<Vec<u8>, WriteError> {
 /// **Errors** [`WriteError::Changed`] if the file at a path has another kind, mode, size or time than `expected`,
 /// before or after it is read.
 pub(crate) fn copy(
-    held: &Held,
+    held: &HeldContent,
     expected: &Attributes,
     buffer: &mut [u8],
     sink: &mut dyn FnMut(&[u8]) -> Result<(), WriteError>,

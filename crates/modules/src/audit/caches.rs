@@ -3,9 +3,9 @@
 
 use super::finding::{AuditOptions, Findings, who};
 use crate::access::Permission;
-use crate::caches::{StaleEntry, Staleness, compare};
+use crate::caches::{CacheStaleness, StaleEntry, compare};
 use crate::cookie::{CACHE, Cookie};
-use crate::scan::Entry;
+use crate::scan::TreeEntry;
 use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
@@ -26,7 +26,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
         );
     }
     let (leaks, differences): (Vec<StaleEntry>, Vec<StaleEntry>) =
-        compare(content, tree).into_iter().partition(|change| change.what == Staleness::Closed);
+        compare(content, tree).into_iter().partition(|change| change.what == CacheStaleness::Closed);
     for leak in leaks {
         findings.add(
             &leak.path,
@@ -40,7 +40,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     stale(findings, &differences);
 }
 
-fn readers(findings: &mut Findings<'_>, entry: &Entry) {
+fn readers(findings: &mut Findings<'_>, entry: &TreeEntry) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::Read);
     if !access.everybody(Permission::Read) {

@@ -1,10 +1,10 @@
 //! Findings about single names: files that are no modulefiles, files that some users may not read, links that lead nowhere.
 
-use super::finding::{AuditOptions, Findings, is_for_nobody, who};
+use super::finding::{AuditOptions, Findings, is_for_root_alone, who};
 use crate::access::{AllowedUsers, Permission};
-use crate::cookie::{Cookie, Miss, is_for_lmod};
+use crate::cookie::{Cookie, CookieMiss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
-use crate::scan::{Entry, EntryKind, Role};
+use crate::scan::{EntryKind, FileRole, TreeEntry};
 use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
@@ -48,7 +48,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     }
 }
 
-fn directory(findings: &mut Findings<'_>, entry: &Entry) {
+fn directory(findings: &mut Findings<'_>, entry: &TreeEntry) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::List);
     if allowed != AllowedUsers::Everybody {
@@ -64,7 +64,7 @@ fn directory(findings: &mut Findings<'_>, entry: &Entry) {
 }
 
 /// Lmod leaves out only those of these directories whose names begin with a dot.
-fn ignored(findings: &mut Findings<'_>, entry: &Entry) {
+fn ignored(findings: &mut Findings<'_>, entry: &TreeEntry) {
     if !entry.name().starts_with(b".") {
         findings.add(
             &entry.path,
@@ -76,7 +76,7 @@ fn ignored(findings: &mut Findings<'_>, entry: &Entry) {
     }
 }
 
-fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
+fn file(findings: &mut Findings<'_>, entry: &TreeEntry, options: &AuditOptions) {
     let content = entry.content().unwrap_or_default();
     let lmod = is_for_lmod(entry.name(), content) || entry.name() == LUA_RC;
     match entry.role() {
@@ -87,7 +87,7 @@ fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
             "is ignored by Environment Modules and a modulefile for Lmod".into(),
             "move it out of the modulepath",
         ),
-        None | Some(Role::Rc(_)) => {}
+        None | Some(FileRole::Rc(_)) => {}
         Some(_) => module(findings, entry, lmod, options),
     }
     comparisons(findings, entry);
@@ -96,7 +96,7 @@ fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
 /// The rc file of Lmod, which Environment Modules takes for a hidden modulefile without a cookie.
 const LUA_RC: &[u8] = b".modulerc.lua";
 
-fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &AuditOptions) {
+fn module(findings: &mut Findings<'_>, entry: &TreeEntry, lmod: bool, options: &AuditOptions) {
     readers(findings, entry, lmod, options);
     match entry.cookie() {
         None => {}
@@ -117,7 +117,7 @@ fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Audi
     }
 }
 
-fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &AuditOptions) {
+fn readers(findings: &mut Findings<'_>, entry: &TreeEntry, lmod: bool, options: &AuditOptions) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::Read);
     if allowed == AllowedUsers::Everybody {
@@ -135,7 +135,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Aud
             "let every user read it, or move it to a modulepath of its own",
         );
     }
-    match is_for_nobody(entry) {
+    match is_for_root_alone(entry) {
         true => findings.add(
             &entry.path,
             "unreadable",
@@ -153,10 +153,10 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Aud
     }
 }
 
-fn no_cookie(findings: &mut Findings<'_>, entry: &Entry, miss: Miss) {
+fn no_cookie(findings: &mut Findings<'_>, entry: &TreeEntry, miss: CookieMiss) {
     let almost = match miss {
-        Miss::Empty | Miss::Absent => {
-            let why = if miss == Miss::Empty { "it is empty" } else { "it has no cookie" };
+        CookieMiss::Empty | CookieMiss::Absent => {
+            let why = if miss == CookieMiss::Empty { "it is empty" } else { "it has no cookie" };
             findings.add(
                 &entry.path,
                 "stray",
@@ -166,10 +166,10 @@ fn no_cookie(findings: &mut Findings<'_>, entry: &Entry, miss: Miss) {
             );
             return;
         }
-        Miss::ByteOrderMark => "a byte order mark precedes its cookie",
-        Miss::Blanks => "blanks precede its cookie",
-        Miss::Case => "its cookie has other upper and lower case than `#%Module`",
-        Miss::Later => "its cookie is not its first word",
+        CookieMiss::ByteOrderMark => "a byte order mark precedes its cookie",
+        CookieMiss::Blanks => "blanks precede its cookie",
+        CookieMiss::Case => "its cookie has other upper and lower case than `#%Module`",
+        CookieMiss::Later => "its cookie is not its first word",
     };
     findings.add(
         &entry.path,
@@ -180,7 +180,7 @@ fn no_cookie(findings: &mut Findings<'_>, entry: &Entry, miss: Miss) {
     );
 }
 
-fn odd_name(findings: &mut Findings<'_>, entry: &Entry) {
+fn odd_name(findings: &mut Findings<'_>, entry: &TreeEntry) {
     if !is_plain(entry.name()) {
         findings.add(
             &entry.path,
@@ -196,7 +196,7 @@ fn odd_name(findings: &mut Findings<'_>, entry: &Entry) {
 const VERSIONS: [&[u8]; 3] = [b"$ModuleToolVersion", b"${ModuleToolVersion}", b"$::ModuleToolVersion"];
 
 /// Lines that compare a version as text: `5.10.0` comes before `5.3` there.
-fn comparisons(findings: &mut Findings<'_>, entry: &Entry) {
+fn comparisons(findings: &mut Findings<'_>, entry: &TreeEntry) {
     let Some(content) = entry.content() else { return };
     let has = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
     if !has(content, b"ModuleToolVersion") {

@@ -1,13 +1,13 @@
 //! A finding of an audit, and the codes that one can have.
 
 use crate::access::{AllowedUsers, Permission};
-use crate::scan::{Entry, Tree};
+use crate::scan::{ModuleTree, TreeEntry};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Something that an administrator should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct TreeFinding {
     /// The file or directory.
     pub path: PathBuf,
     /// The kind of finding: one of [`CODES`].
@@ -59,18 +59,18 @@ pub struct AuditOptions {
 }
 
 /// Tells whether only root may read a file.
-pub(super) fn is_for_nobody(entry: &Entry) -> bool {
+pub(super) fn is_for_root_alone(entry: &TreeEntry) -> bool {
     entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == AllowedUsers::nobody())
 }
 
 /// The findings of one modulepath.
 pub(super) struct Findings<'a> {
-    pub(super) tree: &'a Tree,
-    pub(super) found: Vec<Finding>,
+    pub(super) tree: &'a ModuleTree,
+    pub(super) found: Vec<TreeFinding>,
 }
 
 impl<'a> Findings<'a> {
-    pub(super) fn of(tree: &'a Tree) -> Self {
+    pub(super) fn of(tree: &'a ModuleTree) -> Self {
         Self { tree, found: Vec::new() }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Findings<'a> {
         advice: impl Into<String>,
     ) {
         let path = self.tree.full_path(path);
-        self.found.push(Finding { path, code, rule, text, advice: advice.into() });
+        self.found.push(TreeFinding { path, code, rule, text, advice: advice.into() });
     }
 }
 

@@ -1,12 +1,12 @@
 //! Findings about caches of Lmod: caches that some users cannot read, that are older than the tree, that show modulefiles to
 //! users against their permissions, or that lack modulefiles that some users may read.
 
-use super::finding::Finding;
+use super::finding::TreeFinding;
 use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
-use crate::scan::{CACHE_LIMIT, Entry, EntryKind, ScanOptions, Tree};
+use crate::scan::{CACHE_LIMIT, EntryKind, ModuleTree, ScanOptions, TreeEntry};
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct LmodCache {
 ///
 /// **Errors**: [`ModulesError::Read`] for a directory without a cache.
 pub fn read_lmod_cache(directory: &Path, options: ScanOptions) -> Result<LmodCache, ModulesError> {
-    let tree = Tree::scan(directory, options)?;
+    let tree = ModuleTree::scan(directory, options)?;
     let path = directory.join("spiderT.lua");
     let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound);
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
@@ -40,10 +40,10 @@ pub fn read_lmod_cache(directory: &Path, options: ScanOptions) -> Result<LmodCac
     Ok(LmodCache { path, access: entry.access.clone(), modified: entry.modified, text })
 }
 
-pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
+pub(super) fn look(cache: &LmodCache, trees: &[ModuleTree]) -> Vec<TreeFinding> {
     let mut findings = Vec::new();
     let mut add = |code, rule, text: String, advice: &str| {
-        findings.push(Finding { path: cache.path.clone(), code, rule, text, advice: advice.into() });
+        findings.push(TreeFinding { path: cache.path.clone(), code, rule, text, advice: advice.into() });
     };
     if !cache.access.as_ref().is_some_and(|access| access.everybody(Permission::Read)) {
         add(
@@ -54,7 +54,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         );
     }
     let paths = quoted(&cache.text);
-    let of_lmod = |tree: &Tree| -> Vec<Entry> {
+    let of_lmod = |tree: &ModuleTree| -> Vec<TreeEntry> {
         let files = tree
             .entries
             .iter()
@@ -62,9 +62,9 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         files.cloned().collect()
     };
     for tree in trees {
-        let known = |entry: &Entry| paths.contains(tree.full_path(&entry.path).as_os_str().as_bytes());
+        let known = |entry: &TreeEntry| paths.contains(tree.full_path(&entry.path).as_os_str().as_bytes());
         let files = of_lmod(tree);
-        let (everybodys, others): (Vec<&Entry>, Vec<&Entry>) =
+        let (everybodys, others): (Vec<&TreeEntry>, Vec<&TreeEntry>) =
             files.iter().partition(|entry| tree.is_for_everybody(entry));
         let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
@@ -95,7 +95,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
 }
 
 /// A sentence about files that not every user may read and that a world-readable cache shows; `None` if there are none.
-fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String> {
+fn leak(cache: &LmodCache, tree: &ModuleTree, paths: &HashSet<&[u8]>) -> Option<String> {
     if cache.access.as_ref().is_none_or(|access| access.mode & 4 == 0) {
         return None;
     }
@@ -123,7 +123,7 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
 
 /// Tells whether Lmod looks at an entry, so that its time matters. Backups and the cache of Environment Modules do not
 /// count.
-fn counts(entry: &Entry) -> bool {
+fn counts(entry: &TreeEntry) -> bool {
     !is_ignored_by_lmod(&entry.path)
         && entry
             .content()

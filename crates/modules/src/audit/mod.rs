@@ -9,12 +9,12 @@ mod finding;
 mod lmod;
 mod rc_files;
 
-pub use finding::{AuditOptions, CODES, Finding};
+pub use finding::{AuditOptions, CODES, TreeFinding};
 pub use lmod::{LmodCache, read_lmod_cache};
 
-use crate::rc::Spoken;
-use crate::scan::{Role, Tree};
-use finding::{Findings, is_for_nobody};
+use crate::rc::SpokenNames;
+use crate::scan::{FileRole, ModuleTree};
+use finding::{Findings, is_for_root_alone};
 use quell_trace::Errno;
 use std::io;
 use std::path::Path;
@@ -32,20 +32,20 @@ pub struct Audit {
     /// All entries of the modulepaths, directories included.
     pub entries: u64,
     /// Shape: sorted by path.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TreeFinding>,
 }
 
 /// Audits modulepaths together, because a name that one of them defines may stand for a module in another.
-pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &AuditOptions) -> Audit {
+pub fn audit(trees: &[ModuleTree], lmod_caches: &[LmodCache], options: &AuditOptions) -> Audit {
     let mut audit = Audit::default();
     let known = rc_files::defined(trees);
-    let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
+    let spoken: Vec<SpokenNames> = trees.iter().map(SpokenNames::of).collect();
     for (number, tree) in trees.iter().enumerate() {
         audit.entries += tree.entries.len() as u64;
         count(tree, options, &mut audit);
         let mut findings = Findings::of(tree);
         files::look(&mut findings, options);
-        rc_files::look(&mut findings, &known, &Spoken::but(&spoken, number));
+        rc_files::look(&mut findings, &known, &SpokenNames::but(&spoken, number));
         caches::look(&mut findings, options);
         audit.findings.extend(findings.found);
     }
@@ -57,7 +57,7 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &AuditOptions) 
 }
 
 /// The finding for a modulepath that cannot be listed. The other modulepaths are audited all the same.
-pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
+pub fn unlisted(modulepath: &Path, why: &io::Error) -> TreeFinding {
     let advice = match why.kind() {
         io::ErrorKind::NotADirectory => "remove it from MODULEPATH: it is no directory",
         _ => {
@@ -65,7 +65,7 @@ pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
         }
     };
     let why = Errno::of(why).map_or_else(|| why.to_string(), |errno| errno.to_string());
-    Finding {
+    TreeFinding {
         path: modulepath.to_owned(),
         code: "unlisted",
         rule: 20,
@@ -74,11 +74,11 @@ pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
     }
 }
 
-fn count(tree: &Tree, options: &AuditOptions, audit: &mut Audit) {
+fn count(tree: &ModuleTree, options: &AuditOptions, audit: &mut Audit) {
     for (entry, role) in tree.files() {
         let everybody = tree.is_for_everybody(entry);
         let accepted = entry.cookie().is_some_and(|cookie| cookie.accepted_by(&options.version));
-        if role == Role::Module && accepted && !is_for_nobody(entry) {
+        if role == FileRole::Module && accepted && !is_for_root_alone(entry) {
             *(if everybody { &mut audit.modulefiles } else { &mut audit.restricted }) += 1;
         }
         let content = entry.content().unwrap_or_default();

@@ -2,13 +2,13 @@
 //! nowhere.
 
 use super::finding::Findings;
-use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
-use crate::scan::{EntryKind, Tree};
+use crate::rc::{LeaveReason, RcCommand, RcFile, SpokenNames, groups, merge_beside};
+use crate::scan::{EntryKind, ModuleTree};
 use quell_base::escape;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, others: &[&Spoken]) {
+pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, others: &[&SpokenNames]) {
     let tree = findings.tree;
     if tree.find(b".version").is_some() {
         findings.add(
@@ -33,7 +33,10 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, other
         left(findings, path, why);
     }
     let (root, groups) = groups(tree);
-    if let Some(RcFile { path, says: Err(why @ (Leave::NoCookie | Leave::TooNew { .. })), .. }) = &root {
+    if let Some(RcFile {
+        path, says: Err(why @ (LeaveReason::NoCookie | LeaveReason::TooNew { .. })), ..
+    }) = &root
+    {
         left(findings, path, why);
     }
     for file in groups.iter().flat_map(|group| &group.files).chain(&root) {
@@ -41,17 +44,17 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, other
     }
 }
 
-fn left(findings: &mut Findings<'_>, path: &[u8], why: &Leave) {
+fn left(findings: &mut Findings<'_>, path: &[u8], why: &LeaveReason) {
     let (code, advice) = match why {
-        Leave::NoCookie | Leave::TooNew { .. } => {
+        LeaveReason::NoCookie | LeaveReason::TooNew { .. } => {
             ("rc-ignored", "remove it; adding a cookie would change what users see")
         }
-        Leave::Scope { .. } => {
+        LeaveReason::Scope { .. } => {
             ("rc-left", "write it into the root's `.modulerc`, if every query may read it")
         }
-        Leave::Overridden { .. } => ("rc-left", "remove the default that is overridden"),
-        Leave::Twice { .. } => ("rc-left", "define it once"),
-        Leave::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it names"),
+        LeaveReason::Overridden { .. } => ("rc-left", "remove the default that is overridden"),
+        LeaveReason::Twice { .. } => ("rc-left", "define it once"),
+        LeaveReason::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it names"),
         _ => ("rc-left", "leave it there; the rest can be merged without it"),
     };
     let verb = if code == "rc-ignored" { "is not read" } else { "must stay" };
@@ -59,7 +62,7 @@ fn left(findings: &mut Findings<'_>, path: &[u8], why: &Leave) {
 }
 
 /// Everything that a symbolic version may stand for: files and directories that exist, and names that are defined.
-pub(super) fn defined(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
+pub(super) fn defined(trees: &[ModuleTree]) -> BTreeSet<Vec<u8>> {
     let mut known = BTreeSet::new();
     for tree in trees {
         known.extend(tree.entries.iter().map(|entry| entry.path.clone()));
@@ -75,14 +78,14 @@ pub(super) fn defined(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
     known
 }
 
-fn names(command: &Command) -> Vec<Vec<u8>> {
+fn names(command: &RcCommand) -> Vec<Vec<u8>> {
     match command {
-        Command::Version { module, symbols } => {
+        RcCommand::Version { module, symbols } => {
             let end = module.iter().rposition(|byte| *byte == b'/').unwrap_or(module.len());
             symbols.iter().map(|symbol| [&module[..end], b"/", symbol].concat()).collect()
         }
-        Command::Alias { name, .. } | Command::Virtual { name, .. } => vec![name.clone()],
-        Command::Rule { .. } => Vec::new(),
+        RcCommand::Alias { name, .. } | RcCommand::Virtual { name, .. } => vec![name.clone()],
+        RcCommand::Rule { .. } => Vec::new(),
     }
 }
 
@@ -101,7 +104,7 @@ fn targets(findings: &mut Findings<'_>, file: &RcFile, known: &BTreeSet<Vec<u8>>
         }
     };
     for statement in &declared.statements {
-        if let Command::Version { module, .. } = &statement.command {
+        if let RcCommand::Version { module, .. } = &statement.command {
             version(statement.line, module);
         }
     }
@@ -109,7 +112,7 @@ fn targets(findings: &mut Findings<'_>, file: &RcFile, known: &BTreeSet<Vec<u8>>
         version(*line, &[file.directory(), b"/", default].concat());
     }
     for statement in &declared.statements {
-        if let Command::Virtual { name, file: target } = &statement.command {
+        if let RcCommand::Virtual { name, file: target } = &statement.command {
             virtual_module(findings, file, name, target);
         }
     }

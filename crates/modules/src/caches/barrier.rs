@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The reason for which a modulepath can have no cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Barrier {
+pub enum CacheBarrier {
     /// Not every user can enter the modulepath.
     Modulepath,
     /// Not every user can read this path, and the tool's cache cannot send users to the tree for it.
@@ -17,7 +17,7 @@ pub enum Barrier {
     Empty,
 }
 
-impl fmt::Display for Barrier {
+impl fmt::Display for CacheBarrier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |path: &Path| shown(path);
         match self {

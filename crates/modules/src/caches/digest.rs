@@ -1,23 +1,23 @@
 //! Digests of a module tree: one for each name, and one for all of them.
 
 use crate::cookie::{Cookie, is_ignored_by_lmod};
-use crate::scan::{Entry, EntryKind, Role, Tree};
+use crate::scan::{EntryKind, FileRole, ModuleTree, TreeEntry};
 use blake3::Hasher;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 /// The tool whose answers a digest stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum DigestTool {
     /// Environment Modules.
     Modules,
     /// Lmod, which looks at other names.
     Lmod,
 }
 
-impl Reader {
+impl DigestTool {
     /// Tells whether this tool looks at a file.
-    pub(super) fn looks_at(self, entry: &Entry) -> bool {
+    pub(super) fn looks_at(self, entry: &TreeEntry) -> bool {
         match self {
             Self::Modules => entry.role().is_some(),
             Self::Lmod => is_file(entry) && !is_ignored_by_lmod(&entry.path),
@@ -29,7 +29,7 @@ impl Reader {
 ///
 /// Digests are stored in caches. They hash the debug text of [`crate::access::Access`], so renaming that type or a field makes every
 /// cache stale once.
-pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
+pub(super) fn digest(tree: &ModuleTree, reader: DigestTool) -> String {
     let mut hasher = Hasher::new();
     for (path, print) in prints(tree, reader) {
         part(&mut hasher, path);
@@ -41,8 +41,8 @@ pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
 /// For each name a digest of everything that an answer may depend on: kind, owners and permissions; time and content of a
 /// modulefile; content of an rc file; for another file whether it is a modulefile; the destination of Lmod's `default`. The
 /// modulepath itself has the empty name.
-pub(super) fn prints(tree: &Tree, reader: Reader) -> BTreeMap<&[u8], String> {
-    let is_part = |entry: &&Entry| reader.looks_at(entry) || !is_file(entry);
+pub(super) fn prints(tree: &ModuleTree, reader: DigestTool) -> BTreeMap<&[u8], String> {
+    let is_part = |entry: &&TreeEntry| reader.looks_at(entry) || !is_file(entry);
     let mut prints: BTreeMap<&[u8], String> = tree
         .entries
         .iter()
@@ -55,12 +55,12 @@ pub(super) fn prints(tree: &Tree, reader: Reader) -> BTreeMap<&[u8], String> {
     prints
 }
 
-fn print(tree: &Tree, entry: &Entry, reader: Reader) -> String {
+fn print(tree: &ModuleTree, entry: &TreeEntry, reader: DigestTool) -> String {
     let mut hasher = Hasher::new();
     let mut part = |bytes: &[u8]| part(&mut hasher, bytes);
     part(format!("{:?} {}", entry.access, entry.is_link).as_bytes());
     // Lmod uses the last component of this link's destination and nothing else.
-    if reader == Reader::Lmod && entry.is_link && entry.name() == b"default" {
+    if reader == DigestTool::Lmod && entry.is_link && entry.name() == b"default" {
         let target = tree.full_path(&entry.path).read_link().unwrap_or_default();
         part(target.as_os_str().as_bytes());
     }
@@ -76,15 +76,16 @@ fn print(tree: &Tree, entry: &Entry, reader: Reader) -> String {
     short(&hasher)
 }
 
-fn is_file(entry: &Entry) -> bool {
+fn is_file(entry: &TreeEntry) -> bool {
     matches!(entry.kind, EntryKind::File(_) | EntryKind::Unreadable(_))
 }
 
-fn is_rc(entry: &Entry, reader: Reader) -> bool {
-    matches!(entry.role(), Some(Role::Rc(_))) || (reader == Reader::Lmod && entry.name() == b".modulerc.lua")
+fn is_rc(entry: &TreeEntry, reader: DigestTool) -> bool {
+    matches!(entry.role(), Some(FileRole::Rc(_)))
+        || (reader == DigestTool::Lmod && entry.name() == b".modulerc.lua")
 }
 
-fn is_lua(entry: &Entry) -> bool {
+fn is_lua(entry: &TreeEntry) -> bool {
     entry.path.ends_with(b".lua")
 }
 

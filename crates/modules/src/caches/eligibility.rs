@@ -4,30 +4,34 @@
 //! Directories above a modulepath count as well. Where one of them is closed to some users, a cache may only lie below it:
 //! there it reaches no other users than the modulepath.
 
-use super::barrier::Barrier;
+use super::barrier::CacheBarrier;
 use super::reach::closed;
 use crate::access::{Access, Permission};
 use crate::place::resolved;
-use crate::scan::{Entry, EntryKind, Tree};
+use crate::scan::{EntryKind, ModuleTree, TreeEntry};
 use std::path::{Path, PathBuf};
 
 /// The reason for which there can be no cache of Environment Modules with the name `cache`.
-pub(super) fn of_modules(tree: &Tree, cache: &Path) -> Option<Barrier> {
+pub(super) fn of_modules(tree: &ModuleTree, cache: &Path) -> Option<CacheBarrier> {
     let is_empty = || !tree.entries.iter().any(is_recorded);
-    of_all(tree, cache.parent().unwrap_or(cache)).or_else(|| is_empty().then_some(Barrier::Empty))
+    of_all(tree, cache.parent().unwrap_or(cache)).or_else(|| is_empty().then_some(CacheBarrier::Empty))
 }
 
 /// The reason for which a modulepath cannot be part of a cache of Lmod in `directory`. `counts` selects the entries that
 /// Lmod looks at.
-pub(super) fn of_lmod(tree: &Tree, directory: &Path, counts: impl Fn(&Entry) -> bool) -> Option<Barrier> {
+pub(super) fn of_lmod(
+    tree: &ModuleTree,
+    directory: &Path,
+    counts: impl Fn(&TreeEntry) -> bool,
+) -> Option<CacheBarrier> {
     let first = || closed(tree, counts).into_iter().next();
-    of_all(tree, directory).or_else(|| first().map(|path| Barrier::Closed(tree.full_path(&path))))
+    of_all(tree, directory).or_else(|| first().map(|path| CacheBarrier::Closed(tree.full_path(&path))))
 }
 
-fn of_all(tree: &Tree, directory: &Path) -> Option<Barrier> {
+fn of_all(tree: &ModuleTree, directory: &Path) -> Option<CacheBarrier> {
     match tree.access.everybody(Permission::List) {
-        true => outside(&tree.root, directory).map(Barrier::Above),
-        false => Some(Barrier::Modulepath),
+        true => outside(&tree.root, directory).map(CacheBarrier::Above),
+        false => Some(CacheBarrier::Modulepath),
     }
 }
 
@@ -46,6 +50,6 @@ pub fn closed_above(modulepath: &Path) -> Option<PathBuf> {
 }
 
 /// Tells whether the tool's cache has a command for an entry.
-fn is_recorded(entry: &Entry) -> bool {
+fn is_recorded(entry: &TreeEntry) -> bool {
     entry.role().is_some() || matches!(entry.kind, EntryKind::Unlistable(_) | EntryKind::Dangling)
 }

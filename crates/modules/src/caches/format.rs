@@ -23,11 +23,11 @@ const OURS: &[u8] = b"# quell 2 ";
 
 /// A cache that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cache {
+pub(super) struct ParsedCache {
     /// The first line.
     pub(super) cookie: Vec<u8>,
     /// The command of each name, as it is in the file.
-    pub(super) items: BTreeMap<Vec<u8>, Item>,
+    pub(super) items: BTreeMap<Vec<u8>, CachedCommand>,
     /// The digest of the tree that it was made from.
     pub(super) digest: Option<String>,
     /// Answers with it were compared with those without it.
@@ -39,7 +39,7 @@ const VERIFIED: &str = " verified";
 
 /// A command of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct CachedCommand {
     /// The words, without those that name command and file.
     pub(super) kind: ItemKind,
     /// Its text.
@@ -61,7 +61,7 @@ pub(super) enum ItemKind {
     LimitedDirectory,
 }
 
-impl Cache {
+impl ParsedCache {
     /// Parses a cache. Lines that are no commands of a cache are left out.
     pub(super) fn parse(content: &[u8]) -> Self {
         let end = content.iter().position(|&byte| byte == b'\n').unwrap_or(content.len());
@@ -79,7 +79,7 @@ impl Cache {
             if let [kind, name, arguments @ ..] = words.as_slice()
                 && let Some(kind) = item(kind, arguments)
             {
-                cache.items.insert(name.clone(), Item { kind, text: text.to_vec() });
+                cache.items.insert(name.clone(), CachedCommand { kind, text: text.to_vec() });
             }
         }
         cache
@@ -117,7 +117,7 @@ fn item(kind: &[u8], arguments: &[Vec<u8>]) -> Option<ItemKind> {
     })
 }
 
-impl Item {
+impl CachedCommand {
     /// A command that sends users to the tree.
     pub(super) fn limited(kind: ItemKind, name: &[u8]) -> Self {
         let command: &[u8] = match kind {
@@ -236,13 +236,13 @@ mod tests {
     fn what_is_read_is_written() {
         let text = b"#%Module5.3\nlimited-access-file {c d}\nmodulefile-content a/1 17 #%Module {#%Module\nputs {a b}\n}\n\
             modulefile-invalid x invalid {no cookie}\nmodulerc-content {a b/.modulerc} {} {#%Module}\n# quell 2 0123\n";
-        let cache = Cache::parse(text);
+        let cache = ParsedCache::parse(text);
         assert_eq!(cache.digest.as_deref(), Some("0123"));
         assert_eq!(
             cache.items[&b"a/1".to_vec()].kind,
             ItemKind::Module(Some(17), b"#%Module\nputs {a b}\n".to_vec())
         );
-        assert_eq!(Cache::parse(&cache.text()), cache);
+        assert_eq!(ParsedCache::parse(&cache.text()), cache);
         let names: Vec<&[u8]> = cache.items.keys().map(Vec::as_slice).collect();
         assert_eq!(names, [&b"a b/.modulerc"[..], b"a/1", b"c d", b"x"]);
     }
@@ -257,7 +257,7 @@ mod tests {
         // A word with a line that ends in a backslash cannot be quoted by braces.
         let text = b"#%Module5.3\nmodulefile-content foo/1.0 17 #%Module #%Module\\nsetenv\\ A\\tb\\\\\\n\\\\\\r\\f\\v\\$\n\
             limited-access-file foo/\\{\nmodulefile-invalid x invalid {no}\nlimited-access-directory {a \\} b}\n";
-        let cache = Cache::parse(text);
+        let cache = ParsedCache::parse(text);
         let kind = |name: &str| cache.items.get(name.as_bytes()).map(|item| &item.kind);
         let content = b"#%Module\nsetenv A\tb\\\n\\\r\x0c\x0b$".to_vec();
         assert_eq!(kind("foo/1.0"), Some(&ItemKind::Module(Some(17), content)));
@@ -269,15 +269,15 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_name_can_be_closed(name in proptest::collection::vec(1_u8.., 1..20)) {
-            let item = Item::limited(ItemKind::Limited, &name);
+            let item = CachedCommand::limited(ItemKind::Limited, &name);
             let text = [b"#%Module5.3\n", item.text.as_slice(), b"\n"].concat();
-            let items = Cache::parse(&text).items;
+            let items = ParsedCache::parse(&text).items;
             proptest::prop_assert_eq!(items.into_iter().collect::<Vec<_>>(), [(name, item)]);
         }
 
         #[test]
         fn a_damaged_cache_breaks_nothing(text in proptest::collection::vec(proptest::sample::select(b"a{}\\ \n#".to_vec()), 0..60)) {
-            _ = Cache::parse(&text);
+            _ = ParsedCache::parse(&text);
         }
     }
 }

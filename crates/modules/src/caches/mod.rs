@@ -19,7 +19,7 @@ mod mirror;
 pub mod modules;
 mod reach;
 
-pub use barrier::Barrier;
+pub use barrier::CacheBarrier;
 pub(crate) use changes::compare;
 pub use eligibility::closed_above;
 pub(crate) use eligibility::outside;
@@ -27,7 +27,7 @@ pub use mirror::Mirror;
 pub(crate) use reach::Closed;
 
 use crate::ModulesError;
-use crate::scan::Tree;
+use crate::scan::ModuleTree;
 use crate::tools::{Tool, User};
 use crate::trust;
 use std::path::Path;
@@ -38,13 +38,13 @@ const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 
 /// The tool that builds a cache, and the user as which root starts it.
 #[derive(Clone, Copy, Debug)]
-pub struct Builder<'a> {
+pub struct CacheBuilder<'a> {
     tool: &'a Tool,
     /// The user that root names; `None` where quell chooses.
     user: Option<&'a User>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> CacheBuilder<'a> {
     /// A tool that is started as `user`, or as the user that quell chooses.
     pub fn new(tool: &'a Tool, user: Option<&'a User>) -> Self {
         Self { tool, user }
@@ -53,12 +53,12 @@ impl<'a> Builder<'a> {
     /// The user as which the tool is started on these trees.
     ///
     /// **Errors**: [`ModulesError::Unsafe`].
-    fn user(&self, trees: &[&Tree]) -> Result<User, ModulesError> {
+    fn user(&self, trees: &[&ModuleTree]) -> Result<User, ModulesError> {
         trust::builder(self.tool, trees, self.user)
     }
 }
 
-impl<'a> From<&'a Tool> for Builder<'a> {
+impl<'a> From<&'a Tool> for CacheBuilder<'a> {
     fn from(tool: &'a Tool) -> Self {
         Self::new(tool, None)
     }
@@ -79,12 +79,12 @@ pub struct StaleEntry {
     /// The path below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
     pub path: Vec<u8>,
     /// The kind of difference.
-    pub what: Staleness,
+    pub what: CacheStaleness,
 }
 
 /// The difference between a file and a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Staleness {
+pub enum CacheStaleness {
     /// There is no cache.
     NoCache,
     /// Some users cannot read the cache.
@@ -109,7 +109,7 @@ pub enum Staleness {
     Other,
 }
 
-impl Staleness {
+impl CacheStaleness {
     /// The difference in words that follow the path.
     pub fn words(self) -> &'static str {
         match self {

@@ -5,13 +5,13 @@
 //! tree.
 
 use super::changes::{differences, is_other, stale, top, tops};
-use super::digest::{Reader, digest};
-use super::format::{Cache, Item, ItemKind};
+use super::digest::{DigestTool, digest};
+use super::format::{CachedCommand, ItemKind, ParsedCache};
 use super::reach::Closed;
-use super::{Barrier, Builder, Mirror, PATIENCE, StaleEntry, Staleness, eligibility};
+use super::{CacheBarrier, CacheBuilder, CacheStaleness, Mirror, PATIENCE, StaleEntry, eligibility};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{CACHE_LIMIT, ScanOptions, Tree};
+use crate::scan::{CACHE_LIMIT, ModuleTree, ScanOptions};
 use crate::tools::{self, Environment, Tool, User};
 use quell_base::escape;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub enum Rebuild {
 
 /// A cache that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltModulesCache {
     /// The path of its file.
     pub cache: PathBuf,
     /// The number of commands in it.
@@ -52,9 +52,9 @@ pub struct Built {
 
 /// A cache that no user sees yet.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedModulesCache {
     /// The cache as it will be.
-    pub built: Built,
+    pub built: BuiltModulesCache,
     modulepath: PathBuf,
     /// `None` where the last cache needs no change.
     text: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ pub struct Prepared {
     changed: Option<BTreeSet<Vec<u8>>>,
 }
 
-impl Prepared {
+impl PreparedModulesCache {
     /// Names at the modulepath's root about which answers may differ from those with the last cache, which was compared;
     /// `None` for all.
     pub fn changed(&self) -> Option<&BTreeSet<Vec<u8>>> {
@@ -71,7 +71,8 @@ impl Prepared {
 
     /// Notes that the answers were not compared: then the next build compares all of them.
     pub fn unverified(mut self) -> Self {
-        self.text = self.text.map(|text| Cache { is_verified: false, ..Cache::parse(&text) }.text());
+        self.text =
+            self.text.map(|text| ParsedCache { is_verified: false, ..ParsedCache::parse(&text) }.text());
         self
     }
 
@@ -85,7 +86,7 @@ impl Prepared {
     /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
     /// **Errors**: [`ModulesError::Write`]; then the last cache is unchanged.
-    pub fn install(self) -> Result<Built, ModulesError> {
+    pub fn install(self) -> Result<BuiltModulesCache, ModulesError> {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
             if directory != self.modulepath {
@@ -99,14 +100,14 @@ impl Prepared {
 
 /// Builds the cache of a modulepath and puts it in its place without a comparison of answers. See [`prepare`].
 ///
-/// **Errors**: those of [`prepare`] and [`Prepared::install`].
+/// **Errors**: those of [`prepare`] and [`PreparedModulesCache::install`].
 pub fn build<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
     rebuild: Rebuild,
     aside: &Path,
-) -> Result<Built, ModulesError> {
+) -> Result<BuiltModulesCache, ModulesError> {
     prepare(builder, modulepath, target, rebuild, aside)?.unverified().install()
 }
 
@@ -118,12 +119,12 @@ pub fn build<'a>(
 /// **Errors**: [`ModulesError::Barred`] for a modulepath that can have none; [`ModulesError::NoCache`] for a tool that makes
 /// none; those of reading, running and writing.
 pub fn prepare<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
     rebuild: Rebuild,
     aside: &Path,
-) -> Result<Prepared, ModulesError> {
+) -> Result<PreparedModulesCache, ModulesError> {
     let builder = builder.into();
     let tool = builder.tool;
     let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
@@ -131,7 +132,7 @@ pub fn prepare<'a>(
     if !supports(tool) {
         return Err(refuse(&format!("{tool} makes none; Modules does from 5.3")));
     }
-    let tree = Tree::scan(&modulepath, ScanOptions::default())?;
+    let tree = ModuleTree::scan(&modulepath, ScanOptions::default())?;
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
     if let Some(barrier) = eligibility::of_modules(&tree, &path) {
         return Err(ModulesError::Barred { path: modulepath, barrier });
@@ -147,15 +148,15 @@ pub fn prepare<'a>(
         .then(|| read(&path).ok())
         .flatten()
         .filter(|cache| cache.digest.is_some());
-    let digest = digest(&tree, Reader::Modules);
+    let digest = digest(&tree, DigestTool::Modules);
     if let Some(last) = last.as_ref().filter(|last| last.digest.as_ref() == Some(&digest)) {
         let text = (!place::is_open(&path)).then(|| last.text());
-        let built = Built { is_new: text.is_some(), ..built(path, last, 0, &tree) };
-        return Ok(Prepared { built, modulepath, text, changed: Some(BTreeSet::new()) });
+        let built = BuiltModulesCache { is_new: text.is_some(), ..built(path, last, 0, &tree) };
+        return Ok(PreparedModulesCache { built, modulepath, text, changed: Some(BTreeSet::new()) });
     }
     let stale = last.as_ref().map_or_else(|| tops(&tree), |last| stale(last, &tree));
     let mut cache = match stale.is_empty() {
-        true => Cache::default(),
+        true => ParsedCache::default(),
         false => ask(tool, &builder.user(&[&tree])?, &modulepath, &stale, aside)?,
     };
     let is_known = last.as_ref().is_some_and(|last| last.is_verified) && stale != tops(&tree);
@@ -175,7 +176,7 @@ pub fn prepare<'a>(
     cache.digest = Some(digest);
     cache.is_verified = true;
     let text = Some(cache.text());
-    Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text, changed })
+    Ok(PreparedModulesCache { built: built(path, &cache, stale.len(), &tree), modulepath, text, changed })
 }
 
 /// Tells whether a tool makes and reads such caches.
@@ -185,40 +186,40 @@ pub fn supports(tool: &Tool) -> bool {
 
 /// The state of a modulepath's cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedModulesCache {
     /// Differences from the modulepath. Shape: sorted by path; empty for a cache that a build would not change.
     pub changes: Vec<StaleEntry>,
     /// The reason for which the modulepath can have no cache. Then only a cache that exists all the same is a change.
-    pub barrier: Option<Barrier>,
+    pub barrier: Option<CacheBarrier>,
 }
 
 /// Compares the cache of a modulepath with its tree. The cache is at `target`, else in the modulepath.
 ///
 /// **Errors**: those of reading.
-pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, ModulesError> {
-    let tree = Tree::scan(modulepath, ScanOptions::default())?;
+pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<CheckedModulesCache, ModulesError> {
+    let tree = ModuleTree::scan(modulepath, ScanOptions::default())?;
     let whole = |what| vec![StaleEntry { path: Vec::new(), what }];
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
     let barrier = eligibility::of_modules(&tree, &path);
     let changes = match (read(&path), &barrier) {
-        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(Staleness::Unreadable),
+        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(CacheStaleness::Unreadable),
         (Err(_), Some(_)) => Vec::new(),
-        (Err(_), None) => whole(Staleness::NoCache),
-        (Ok(_), Some(Barrier::Above(_))) => whole(Staleness::Closed),
-        (Ok(_), _) if !place::is_open(&path) => whole(Staleness::Unreadable),
+        (Err(_), None) => whole(CacheStaleness::NoCache),
+        (Ok(_), Some(CacheBarrier::Above(_))) => whole(CacheStaleness::Closed),
+        (Ok(_), _) if !place::is_open(&path) => whole(CacheStaleness::Unreadable),
         (Ok(cache), _) => differences(&cache, &tree),
     };
-    Ok(Checked { changes, barrier })
+    Ok(CheckedModulesCache { changes, barrier })
 }
 
-fn built(cache: PathBuf, content: &Cache, rebuilt: usize, tree: &Tree) -> Built {
+fn built(cache: PathBuf, content: &ParsedCache, rebuilt: usize, tree: &ModuleTree) -> BuiltModulesCache {
     let closed = super::reach::closed(tree, |entry| entry.role().is_some());
     let (bytes, entries) = (content.text().len() as u64, content.items.len());
-    Built { cache, entries, rebuilt, is_new: true, closed, bytes }
+    BuiltModulesCache { cache, entries, rebuilt, is_new: true, closed, bytes }
 }
 
-fn read(path: &Path) -> io::Result<Cache> {
-    Ok(Cache::parse(&place::read(path, CACHE_LIMIT as u64)?))
+fn read(path: &Path) -> io::Result<ParsedCache> {
+    Ok(ParsedCache::parse(&place::read(path, CACHE_LIMIT as u64)?))
 }
 
 /// Asks the tool to build a cache of these names.
@@ -228,7 +229,7 @@ fn ask(
     modulepath: &Path,
     names: &BTreeSet<Vec<u8>>,
     aside: &Path,
-) -> Result<Cache, ModulesError> {
+) -> Result<ParsedCache, ModulesError> {
     // The tool records nothing of a modulepath that other users cannot enter.
     let open = Permissions::from_mode(0o755);
     let made = tempfile::Builder::new().prefix("quell-cache-").tempdir_in(aside).and_then(|links| {
@@ -250,7 +251,7 @@ fn ask(
     command.args(question);
     let answer = tools::run(command, user, PATIENCE).map_err(tools::not_run(tool, user))?;
     let made = place::read_made(&links.path().join(NAME), user, CACHE_LIMIT as u64);
-    let mut cache = made.map(|text| Cache::parse(&text)).unwrap_or_default();
+    let mut cache = made.map(|text| ParsedCache::parse(&text)).unwrap_or_default();
     if answer.status != 0 {
         let said = String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ");
         return Err(ModulesError::NoCache {
@@ -264,8 +265,8 @@ fn ask(
 }
 
 /// Refuses content that the tree does not have: an rc file that the tool evaluates during the build could have written it.
-fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
-    let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
+fn refuse_other_content(cache: &ParsedCache, tree: &ModuleTree) -> Result<(), String> {
+    let differs = |(name, item): &(&Vec<u8>, &CachedCommand)| match (&item.kind, tree.find(name)) {
         (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
             entry.content().is_some_and(|now| is_other(content, entry, now))
         }
@@ -278,7 +279,7 @@ fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
 }
 
 /// Removes what some users cannot read and what lies behind a loop, and sends users to the tree for it.
-fn close(cache: &mut Cache, tree: &Tree) {
+fn close(cache: &mut ParsedCache, tree: &ModuleTree) {
     let mut closed = Closed::new(tree);
     let mut limited = BTreeSet::new();
     cache.items.retain(|name, _| match closed.of(name) {
@@ -291,6 +292,6 @@ fn close(cache: &mut Cache, tree: &Tree) {
     for path in limited {
         let is_file = tree.find(&path).is_some_and(|entry| entry.role().is_some());
         let kind = if is_file { ItemKind::Limited } else { ItemKind::LimitedDirectory };
-        cache.items.insert(path.clone(), Item::limited(kind, &path));
+        cache.items.insert(path.clone(), CachedCommand::limited(kind, &path));
     }
 }

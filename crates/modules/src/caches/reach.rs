@@ -6,7 +6,7 @@
 
 use crate::access::Permission;
 use crate::place::resolved;
-use crate::scan::{Entry, EntryKind, Tree, above};
+use crate::scan::{EntryKind, ModuleTree, TreeEntry, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The part of a tree that is closed to some users.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
-    tree: &'a Tree,
+    tree: &'a ModuleTree,
     /// The tree's path without links. Every reader of a cache can enter the directories above it, or there is no cache
     /// (`eligibility.rs`).
     real: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Closed<'a> {
 }
 
 impl<'a> Closed<'a> {
-    pub(crate) fn new(tree: &'a Tree) -> Self {
+    pub(crate) fn new(tree: &'a ModuleTree) -> Self {
         Self { tree, real: resolved(&tree.root), outside: HashMap::new() }
     }
 
@@ -37,7 +37,7 @@ impl<'a> Closed<'a> {
         steps.find(|step| self.tree.find(step).is_some_and(|entry| !self.is_open(entry)))
     }
 
-    fn is_open(&mut self, entry: &Entry) -> bool {
+    fn is_open(&mut self, entry: &TreeEntry) -> bool {
         if entry.kind == EntryKind::Loop {
             return false;
         }
@@ -68,7 +68,7 @@ impl<'a> Closed<'a> {
 /// Everything that a tool looks at and that is closed to some users. `counts` selects the entries, besides directories.
 ///
 /// Shape: sorted; nothing below a directory that is itself listed.
-pub(super) fn closed(tree: &Tree, counts: impl Fn(&Entry) -> bool) -> Vec<Vec<u8>> {
+pub(super) fn closed(tree: &ModuleTree, counts: impl Fn(&TreeEntry) -> bool) -> Vec<Vec<u8>> {
     let mut closed = Closed::new(tree);
     let mut paths: Vec<Vec<u8>> = tree
         .entries

@@ -4,9 +4,9 @@
 use super::places::ASIDE;
 use super::record::{RECORD, record_of};
 use super::request::Destination;
-use super::ways::Way;
+use super::ways::TreePlaces;
 use crate::ModulesError;
-use crate::lock::Lock;
+use crate::lock::DirectoryLock;
 use crate::trust;
 use rustix::process::geteuid;
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) struct Cleaner {
     /// Shape: deepest first.
     made: Vec<PathBuf>,
     /// Held until the conversion has ended.
-    locks: Vec<Lock>,
+    locks: Vec<DirectoryLock>,
 }
 
 impl Cleaner {
@@ -48,7 +48,7 @@ impl Drop for Cleaner {
 
 /// Removes what an interrupted conversion left at `aside`. The lock is held and there is no record beside it, so it is not
 /// in use.
-fn clear(lock: &Lock, aside: &Path) -> Result<(), ModulesError> {
+fn clear(lock: &DirectoryLock, aside: &Path) -> Result<(), ModulesError> {
     match fs::symlink_metadata(aside) {
         Err(_) => Ok(()),
         Ok(left) if lock.is_held() && left.is_dir() && left.uid() == geteuid().as_raw() => {
@@ -60,7 +60,7 @@ fn clear(lock: &Lock, aside: &Path) -> Result<(), ModulesError> {
 
 /// Checks that all names are free, and keeps them free. A `.quell-new` without a record comes from a conversion that was
 /// interrupted before any tree had its name.
-pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesError> {
+pub(super) fn prepare(ways: &[TreePlaces], destination: &Destination) -> Result<Cleaner, ModulesError> {
     let free = |path: &Path| match fs::symlink_metadata(path) {
         Ok(_) => Err(ModulesError::Occupied { path: path.to_owned() }),
         Err(_) => Ok(()),
@@ -72,7 +72,7 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
         ways.iter().try_for_each(|way| free(&way.target))?;
         cleaner.made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
         crate::place::make_trusted_directory(directory)?;
-        let lock = Lock::inside(directory)?;
+        let lock = DirectoryLock::inside(directory)?;
         clear(&lock, &aside)?;
         cleaner.aside.push(aside.clone());
         cleaner.locks.push(lock);
@@ -81,7 +81,7 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
     }
     for places in ways.iter().filter_map(|way| way.places.as_ref()) {
         trust::refuse_place(places.target.parent().unwrap_or(&places.target))?;
-        let lock = Lock::beside(&places.target, &places.target)?;
+        let lock = DirectoryLock::beside(&places.target, &places.target)?;
         [&places.backup, &record_of(&places.target)].into_iter().try_for_each(|path| free(path))?;
         clear(&lock, &places.aside)?;
         cleaner.aside.push(places.aside.clone());

@@ -4,18 +4,18 @@
 //! computes are not found.
 
 use super::plan::{Basis, FileChange, TreePlan};
-use crate::scan::{Entry, FILE_LIMIT, Tree};
+use crate::scan::{FILE_LIMIT, ModuleTree, TreeEntry};
 use quell_base::escape;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
 /// Notes how many files of each copy name one of the old modulepaths.
-pub(super) fn note_names(trees: &[Tree], plans: &mut [TreePlan]) {
+pub(super) fn note_names(trees: &[ModuleTree], plans: &mut [TreePlan]) {
     let names = names(trees);
     for (tree, plan) in trees.iter().zip(plans).filter(|(_, plan)| plan.basis == Basis::Copy) {
         let mut seen = BTreeSet::new();
-        let is_new = |entry: &&Entry| entry.identity.is_none_or(|identity| seen.insert(identity));
+        let is_new = |entry: &&TreeEntry| entry.identity.is_none_or(|identity| seen.insert(identity));
         let files = tree.entries.iter().filter(|entry| entry.content().is_some()).filter(is_new);
         let mut found = files.filter_map(|entry| Some((entry, named(&content(tree, entry, plan)?, &names)?)));
         let Some((first, name)) = found.next() else { continue };
@@ -30,15 +30,15 @@ pub(super) fn note_names(trees: &[Tree], plans: &mut [TreePlan]) {
 }
 
 /// The paths of the old modulepaths, as given and without links.
-fn names(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
-    let real = |tree: &Tree| tree.root.canonicalize().ok();
+fn names(trees: &[ModuleTree]) -> BTreeSet<Vec<u8>> {
+    let real = |tree: &ModuleTree| tree.root.canonicalize().ok();
     let paths = trees.iter().flat_map(|tree| [Some(tree.root.clone()), real(tree)]).flatten();
     let plain = |path: std::path::PathBuf| path.components().as_path().as_os_str().as_bytes().to_vec();
     paths.map(plain).filter(|path| path.len() > 1).collect()
 }
 
 /// The content that a file will have in the copy; `None` where the file is left out or cannot be read.
-fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<'a, [u8]>> {
+fn content<'a>(tree: &ModuleTree, entry: &'a TreeEntry, plan: &'a TreePlan) -> Option<Cow<'a, [u8]>> {
     match plan.changes.get(&entry.path) {
         Some(FileChange::Write { new, .. }) => return Some(Cow::Borrowed(new)),
         Some(_) => return None,

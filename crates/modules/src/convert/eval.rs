@@ -3,25 +3,25 @@
 //!
 //! A command hides a name in every modulepath. It is therefore written only where nothing else has that name.
 
-use super::names::Names;
+use super::names::AccountNames;
 use super::plan::{FileChange, Refusal, TreePlan};
 use super::readers::{Readers, is_plainly_there, readers};
 use super::request::Consent;
 use super::together::{Listed, collision};
 use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{Cookie, is_for_lmod};
-use crate::rc::{Command, OLDEST, groups, is_plain};
-use crate::scan::{Entry, EntryKind, Role, Tree};
+use crate::rc::{OLDEST, RcCommand, groups, is_plain};
+use crate::scan::{EntryKind, FileRole, ModuleTree, TreeEntry};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
 /// Notes the number of names in closed directories that the rc file at the root shows to every user.
-pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &mut TreePlan) {
-    let is_open = |directory: &Entry| {
+pub(super) fn note_secrets(tree: &ModuleTree, named: impl Fn(&TreeEntry) -> bool, plan: &mut TreePlan) {
+    let is_open = |directory: &TreeEntry| {
         directory.access.as_ref().is_some_and(|access| access.everybody(Permission::List))
     };
-    let is_secret = |entry: &Entry| named(entry) && !tree.directories(&entry.path).all(is_open);
-    let modules = tree.files().filter(|(_, role)| matches!(role, Role::Module | Role::HiddenModule));
+    let is_secret = |entry: &TreeEntry| named(entry) && !tree.directories(&entry.path).all(is_open);
+    let modules = tree.files().filter(|(_, role)| matches!(role, FileRole::Module | FileRole::HiddenModule));
     let secrets = modules.filter(|(entry, _)| is_secret(entry)).count();
     let names = match secrets {
         0 => return,
@@ -37,18 +37,18 @@ pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &m
 /// hidden exactly.
 pub(super) fn hide(
     number: usize,
-    trees: &[Tree],
+    trees: &[ModuleTree],
     listed: &[Listed],
     consent: Consent,
-    names: &mut dyn Names,
+    names: &mut dyn AccountNames,
     plan: &mut TreePlan,
-    concerned: &dyn Fn(&Entry) -> bool,
+    concerned: &dyn Fn(&TreeEntry) -> bool,
 ) -> Vec<u8> {
     let tree = &trees[number];
     unlistable(tree, plan, concerned);
     let mut text = Vec::new();
     for (entry, role) in tree.files().filter(|(entry, _)| concerned(entry)) {
-        if !matches!(role, Role::Module | Role::HiddenModule) {
+        if !matches!(role, FileRole::Module | FileRole::HiddenModule) {
             continue;
         }
         match hiding(entry, names) {
@@ -79,16 +79,16 @@ pub(super) fn hide(
 }
 
 /// Tells whether the copy of a tree has the name itself. What lies behind the link of a directory is not copied.
-fn is_in_copy(tree: &Tree, entry: &Entry) -> bool {
+fn is_in_copy(tree: &ModuleTree, entry: &TreeEntry) -> bool {
     tree.directories(&entry.path).all(|directory| !directory.is_link)
 }
 
 /// Tells whether a tool may read a file that is no modulefile of Environment Modules: Lmod takes it for a modulefile or an rc file,
 /// or a file of these trees has its name, and may `source` it. Lmod need not be installed on this machine.
-fn is_read(trees: &[Tree], entry: &Entry) -> bool {
+fn is_read(trees: &[ModuleTree], entry: &TreeEntry) -> bool {
     let name = entry.name();
     let is_lmods = name.ends_with(b".lua") || is_for_lmod(name, entry.content().unwrap_or_default());
-    let is_named = |other: &Entry| {
+    let is_named = |other: &TreeEntry| {
         let text = other.content().unwrap_or_default();
         other.path != entry.path && text.windows(name.len()).any(|window| window == name)
     };
@@ -97,14 +97,14 @@ fn is_read(trees: &[Tree], entry: &Entry) -> bool {
 
 /// Refuses virtual modules whose files may be no modulefiles or may be closed to some users: without the check they are
 /// listed, whatever they lead to.
-pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan) {
+pub(super) fn virtual_targets(number: usize, trees: &[ModuleTree], plan: &mut TreePlan) {
     let tree = &trees[number];
     let (root, groups) = groups(tree);
     for file in groups.iter().flat_map(|group| &group.files).chain(&root) {
         let text = match &file.says {
             Ok(declared) => {
                 let unsound = declared.statements.iter().find_map(|statement| match &statement.command {
-                    Command::Virtual { name, file } if !is_sound(tree, trees, file) => Some(name),
+                    RcCommand::Virtual { name, file } if !is_sound(tree, trees, file) => Some(name),
                     _ => None,
                 });
                 unsound.map(|name| {
@@ -126,7 +126,7 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
 }
 
 /// Tells whether an rc file holds the word, or may hold it in a part that was not read.
-fn may_have_virtual_modules(entry: &Entry) -> bool {
+fn may_have_virtual_modules(entry: &TreeEntry) -> bool {
     let Some(content) = entry.content() else { return false };
     !entry.is_whole() || content.windows(VIRTUAL.len()).any(|window| window == VIRTUAL)
 }
@@ -134,7 +134,7 @@ fn may_have_virtual_modules(entry: &Entry) -> bool {
 const VIRTUAL: &[u8] = b"module-virtual";
 
 /// Tells whether a file, by its path below a modulepath, is a modulefile in one of the trees that every user can read.
-fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
+fn is_sound(tree: &ModuleTree, trees: &[ModuleTree], file: &[u8]) -> bool {
     let path = tree.full_path(file);
     trees.iter().any(|tree| {
         let below = path.strip_prefix(&tree.root).ok();
@@ -144,7 +144,7 @@ fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
 }
 
 /// Refuses names whose files would be listed although they cannot be read, or could not be read.
-fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
+fn unlistable(tree: &ModuleTree, plan: &mut TreePlan, concerned: &dyn Fn(&TreeEntry) -> bool) {
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
         let is_roots = entry
             .access
@@ -173,7 +173,7 @@ enum Hiding {
     Asked { minimum: Option<Vec<u8>> },
 }
 
-fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static str)> {
+fn hiding(entry: &TreeEntry, names: &mut dyn AccountNames) -> Result<Hiding, (u8, &'static str)> {
     let readers = readers(entry);
     let minimum = match entry.cookie() {
         None if matches!(readers, Readers::Root) => {
@@ -203,7 +203,7 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
 }
 
 /// Options that except root, users and groups; `None` where one of them has no name.
-fn options(users: &BTreeSet<u32>, groups: &BTreeSet<u32>, names: &mut dyn Names) -> Option<String> {
+fn options(users: &BTreeSet<u32>, groups: &BTreeSet<u32>, names: &mut dyn AccountNames) -> Option<String> {
     let users: Option<Vec<String>> = users.iter().map(|user| names.user(*user)).collect();
     let groups: Option<Vec<String>> = groups.iter().map(|group| names.group(*group)).collect();
     let users = std::iter::once("root".to_owned()).chain(users?).collect::<Vec<_>>().join(" ");

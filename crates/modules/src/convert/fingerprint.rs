@@ -5,7 +5,7 @@
 
 use crate::access::Access;
 use crate::cookie::CACHE;
-use crate::scan::{Entry, EntryKind, Tree};
+use crate::scan::{EntryKind, ModuleTree, TreeEntry};
 use crate::walk;
 use blake3::Hasher;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// The time for which a fingerprint must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum FingerprintSpan {
     /// During a conversion. A file that was rewritten or replaced counts as changed.
     Moment,
     /// For months, in records. A tree that was moved, or restored from a backup, counts as unchanged.
@@ -27,26 +27,26 @@ pub(super) enum Span {
 
 /// A fingerprint of names, owners, permissions and content. A lasting one takes a link for its destination's path: what lies
 /// there is not part of the tree.
-pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
+pub(super) fn fingerprint(tree: &ModuleTree, span: FingerprintSpan) -> String {
     let mut hasher = Hasher::new();
     access(&mut hasher, Some(&tree.access));
     for entry in tree.entries.iter().filter(|entry| entry.path != CACHE) {
         match span {
-            Span::Moment => moment(&mut hasher, entry),
-            Span::Lasting => lasting(&mut hasher, tree, entry),
+            FingerprintSpan::Moment => moment(&mut hasher, entry),
+            FingerprintSpan::Lasting => lasting(&mut hasher, tree, entry),
         }
     }
     hasher.finalize().to_hex().to_string()
 }
 
-fn moment(hasher: &mut Hasher, entry: &Entry) {
+fn moment(hasher: &mut Hasher, entry: &TreeEntry) {
     shown(hasher, entry);
     let (device, inode) = entry.identity.unwrap_or_default();
     hasher.update(&device.to_le_bytes()).update(&inode.to_le_bytes());
     hasher.update(&entry.size.to_le_bytes()).update(&entry.modified.to_le_bytes());
 }
 
-fn lasting(hasher: &mut Hasher, tree: &Tree, entry: &Entry) {
+fn lasting(hasher: &mut Hasher, tree: &ModuleTree, entry: &TreeEntry) {
     if is_left_out(entry) || tree.directories(&entry.path).any(|directory| directory.is_link) {
         return;
     }
@@ -63,7 +63,7 @@ fn lasting(hasher: &mut Hasher, tree: &Tree, entry: &Entry) {
 }
 
 /// Hashes what a scan sees of an entry.
-fn shown(hasher: &mut Hasher, entry: &Entry) {
+fn shown(hasher: &mut Hasher, entry: &TreeEntry) {
     field(hasher, &entry.path);
     access(hasher, entry.access.as_ref());
     hasher.update(&[number(&entry.kind), u8::from(entry.is_link)]);
@@ -71,13 +71,13 @@ fn shown(hasher: &mut Hasher, entry: &Entry) {
 }
 
 /// Tells whether an entry is a directory that a scan does not list and that a copy contains.
-fn is_left_out(entry: &Entry) -> bool {
+fn is_left_out(entry: &TreeEntry) -> bool {
     entry.kind == EntryKind::IgnoredDirectory && !entry.is_link
 }
 
 /// A fingerprint of each directory that a scan leaves out, by its path below the tree: names, sizes, times and destinations
 /// of links. Content is not read, because such a directory may hold the history of years.
-pub(super) fn left_out(tree: &Tree) -> BTreeMap<Vec<u8>, String> {
+pub(super) fn left_out(tree: &ModuleTree) -> BTreeMap<Vec<u8>, String> {
     let directories = tree.entries.iter().filter(|entry| is_left_out(entry));
     directories.map(|entry| (entry.path.clone(), of_names(&tree.full_path(&entry.path)))).collect()
 }

@@ -31,7 +31,7 @@ mod ways;
 mod write;
 
 pub use diff::diff;
-pub use names::{Names, SystemNames};
+pub use names::{AccountNames, SystemNames};
 pub use plan::{ConversionPlan, FileChange, Refusal, TreePlan};
 pub use planner::{plan, plan_but};
 pub use request::{Consent, Destination, Strategy};

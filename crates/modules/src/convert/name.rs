@@ -3,10 +3,10 @@
 //! The record is written first. A conversion that is interrupted at any point can therefore be undone.
 
 use super::aside::Cleaner;
-use super::places::{Places, rename};
-use super::record::{RECORD, Record, RecordedTree, record_of};
+use super::places::{ModulepathPlaces, rename};
+use super::record::{ConversionRecord, RECORD, RecordedTree, record_of};
 use super::request::Strategy;
-use super::ways::Way;
+use super::ways::TreePlaces;
 use crate::ModulesError;
 use crate::place;
 use std::fs;
@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 /// **Errors**: [`ModulesError::Write`], and no tree has its name; [`ModulesError::Halfway`].
 pub(super) fn name_new(
     strategy: Strategy,
-    ways: &[Way],
+    ways: &[TreePlaces],
     trees: Vec<RecordedTree>,
     directory: &Path,
 ) -> Result<PathBuf, ModulesError> {
     let path = directory.join(RECORD);
-    Record::new(strategy, trees).write(&path)?;
+    ConversionRecord::new(strategy, trees).write(&path)?;
     let named = ways.iter().try_for_each(|way| rename(&way.aside, &way.target));
     let Err(error) = named.and_then(|()| place::on_disk(directory)) else { return Ok(path) };
-    let has_its_name = |way: &&Way| !way.aside.exists();
+    let has_its_name = |way: &&TreePlaces| !way.aside.exists();
     let mut named = ways.iter().filter(has_its_name);
     let back = named.try_for_each(|way| rename(&way.target, &way.aside)).and_then(|()| remove(&path));
     Err(failed(error, back, path))
@@ -37,15 +37,17 @@ pub(super) fn name_new(
 /// **Errors**: as [`name_new`]. While an old tree may have the name of a tree made aside, `cleaner` removes nothing.
 pub(super) fn name_in_place(
     strategy: Strategy,
-    ways: &[Way],
+    ways: &[TreePlaces],
     trees: Vec<RecordedTree>,
     cleaner: &mut Cleaner,
 ) -> Result<Vec<PathBuf>, ModulesError> {
-    let places: Vec<&Places> = ways.iter().filter_map(|way| way.places.as_ref()).collect();
+    let places: Vec<&ModulepathPlaces> = ways.iter().filter_map(|way| way.places.as_ref()).collect();
     let records: Vec<PathBuf> = places.iter().map(|places| record_of(&places.target)).collect();
     let no_record = || records.iter().try_for_each(|path| remove(path));
     let mut to_write = trees.into_iter().zip(&records);
-    if let Err(error) = to_write.try_for_each(|(tree, path)| Record::new(strategy, vec![tree]).write(path)) {
+    if let Err(error) =
+        to_write.try_for_each(|(tree, path)| ConversionRecord::new(strategy, vec![tree]).write(path))
+    {
         no_record()?;
         return Err(error);
     }

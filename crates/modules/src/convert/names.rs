@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
 /// A source of the names of users and groups.
-pub trait Names {
+pub trait AccountNames {
     /// A user's name; `None` if the user has no name, or one that no module command accepts.
     fn user(&mut self, uid: u32) -> Option<String>;
     /// A group's name.
@@ -15,7 +15,7 @@ pub trait Names {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 
-impl Names for SystemNames {
+impl AccountNames for SystemNames {
     fn user(&mut self, uid: u32) -> Option<String> {
         ask("passwd", uid)
     }
@@ -27,18 +27,18 @@ impl Names for SystemNames {
 
 /// Asks for each name once, because a site's restricted files belong to few groups.
 pub(super) struct Remembered<'a> {
-    names: &'a mut dyn Names,
+    names: &'a mut dyn AccountNames,
     users: HashMap<u32, Option<String>>,
     groups: HashMap<u32, Option<String>>,
 }
 
 impl<'a> Remembered<'a> {
-    pub(super) fn new(names: &'a mut dyn Names) -> Self {
+    pub(super) fn new(names: &'a mut dyn AccountNames) -> Self {
         Self { names, users: HashMap::new(), groups: HashMap::new() }
     }
 }
 
-impl Names for Remembered<'_> {
+impl AccountNames for Remembered<'_> {
     fn user(&mut self, uid: u32) -> Option<String> {
         self.users.entry(uid).or_insert_with(|| self.names.user(uid)).clone()
     }

@@ -25,7 +25,7 @@ const BEFORE: &str = ".quell-before";
 
 /// The names of one modulepath's trees.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct ModulepathPlaces {
     /// The modulepath.
     pub(super) target: PathBuf,
     /// The place where the new tree is made.
@@ -36,7 +36,7 @@ pub(super) struct Places {
     pub(super) inode: u64,
 }
 
-impl Places {
+impl ModulepathPlaces {
     pub(super) fn new(target: PathBuf, inode: u64) -> Self {
         let (aside, backup) = (beside(&target, ASIDE), beside(&target, BEFORE));
         Self { target, aside, backup, inode }

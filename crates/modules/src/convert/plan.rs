@@ -2,7 +2,7 @@
 
 use super::request::{Consent, Destination, Strategy};
 use crate::cookie::CACHE;
-use crate::rc::Leave;
+use crate::rc::LeaveReason;
 use crate::verify::Difference;
 use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub struct TreePlan {
     /// By path below the modulepath.
     pub changes: BTreeMap<Vec<u8>, FileChange>,
     /// rc files that stay, with the reasons.
-    pub left: Vec<(Vec<u8>, Leave)>,
+    pub left: Vec<(Vec<u8>, LeaveReason)>,
     /// The reasons to refuse; empty if the modulepath can be converted.
     pub refusals: Vec<Refusal>,
     /// Names that the commands of the plan hide. Before, the tool looked at their files and did not list them.

@@ -2,11 +2,11 @@
 
 use super::plan::{FileChange, Refusal, TreePlan};
 use crate::cookie::ROOT_RC;
-use crate::rc::{Merged, Spoken, merge_beside, usable, words};
-use crate::scan::Tree;
+use crate::rc::{MergedRcFiles, SpokenNames, merge_beside, usable, words};
+use crate::scan::ModuleTree;
 
 /// Decides which rc files are merged, and removes these.
-pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merged {
+pub(super) fn plan(tree: &ModuleTree, others: &[&SpokenNames], plan: &mut TreePlan) -> MergedRcFiles {
     let merged = merge_beside(tree, others);
     for (path, _) in &merged.moved {
         let old = tree.find(path).and_then(|entry| entry.content()).map(<[u8]>::to_vec);
@@ -20,7 +20,7 @@ pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merg
 ///
 /// Commands that hide do not depend on their order, and nothing later in the file can cut off its first commands. Merged
 /// commands come last, as they did when they stood in files of their own.
-pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut TreePlan) {
+pub(super) fn write_root(tree: &ModuleTree, last: Vec<u8>, first: Vec<u8>, plan: &mut TreePlan) {
     if last.is_empty() && first.is_empty() {
         return;
     }

@@ -2,11 +2,11 @@
 
 use crate::access::{AllowedUsers, Permission};
 use crate::rc::OLDEST;
-use crate::scan::{Entry, Tree};
+use crate::scan::{ModuleTree, TreeEntry};
 use std::collections::BTreeSet;
 
 /// Tells whether a file is a modulefile for every user and version.
-pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
+pub(super) fn is_plainly_there(tree: &ModuleTree, entry: &TreeEntry) -> bool {
     tree.is_for_everybody(entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Readers {
     Mixed,
 }
 
-pub(super) fn readers(entry: &Entry) -> Readers {
+pub(super) fn readers(entry: &TreeEntry) -> Readers {
     let Some(access) = &entry.access else { return Readers::Root };
     match access.who(Permission::Read) {
         AllowedUsers::Everybody => Readers::Everybody,

@@ -1,9 +1,9 @@
 //! The record of a conversion: what undoing it needs to know.
 
-use super::fingerprint::{Span, fingerprint, left_out};
+use super::fingerprint::{FingerprintSpan, fingerprint, left_out};
 use super::request::Strategy;
 use crate::ModulesError;
-use crate::scan::{ScanOptions, Tree};
+use crate::scan::{ModuleTree, ScanOptions};
 use crate::trust;
 use quell_base::escape;
 use rustix::fs::{Mode, OFlags};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The name of a record. In place it follows the modulepath's name and a dot.
 pub(super) const RECORD: &str = "quell-plan.json";
 
-/// Version of [`Record`].
+/// Version of [`ConversionRecord`].
 const SCHEMA_VERSION: u32 = 1;
 
 /// Permissions of a record: every user may read it.
@@ -31,7 +31,7 @@ const LONGEST: u64 = 1 << 26;
 
 /// The record of a conversion.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ConversionRecord {
     schema_version: u32,
     strategy: String,
     pub(super) trees: Vec<RecordedTree>,
@@ -61,9 +61,9 @@ impl RecordedTree {
         inode: Option<u64>,
         aside: &Path,
     ) -> Result<Self, ModulesError> {
-        let new = Tree::scan(aside, ScanOptions::default())?;
+        let new = ModuleTree::scan(aside, ScanOptions::default())?;
         let left_out = left_out(&new).into_iter().map(|(path, sum)| (escape(&path), sum)).collect();
-        let fingerprint = fingerprint(&new, Span::Lasting);
+        let fingerprint = fingerprint(&new, FingerprintSpan::Lasting);
         Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
     }
 
@@ -76,8 +76,8 @@ impl RecordedTree {
         if !path.is_dir() {
             return Err(changed());
         }
-        let now = Tree::scan(path, ScanOptions::default())?;
-        if fingerprint(&now, Span::Lasting) != self.fingerprint {
+        let now = ModuleTree::scan(path, ScanOptions::default())?;
+        if fingerprint(&now, FingerprintSpan::Lasting) != self.fingerprint {
             return Err(changed());
         }
         let is_other = |(path, sum): &(Vec<u8>, String)| self.left_out.get(&escape(path)) != Some(sum);
@@ -107,7 +107,7 @@ pub(super) fn record_of(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
-impl Record {
+impl ConversionRecord {
     pub(super) fn new(strategy: Strategy, trees: Vec<RecordedTree>) -> Self {
         Self { schema_version: SCHEMA_VERSION, strategy: strategy.name().into(), trees }
     }

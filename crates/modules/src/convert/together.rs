@@ -4,8 +4,8 @@
 use super::plan::{Refusal, TreePlan};
 use super::readers::{Readers, is_plainly_there, readers};
 use crate::cookie::{Cookie, ROOT_RC};
-use crate::rc::{Merged, is_specification};
-use crate::scan::{Entry, Role, Tree};
+use crate::rc::{MergedRcFiles, is_specification};
+use crate::scan::{FileRole, ModuleTree, TreeEntry};
 use std::collections::BTreeSet;
 
 /// Names of modulefiles, and names that rc files define.
@@ -20,15 +20,16 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    pub(super) fn of(tree: &Tree, merged: &Merged) -> Self {
-        let paths = |holds: &dyn Fn(&Entry) -> bool| {
-            let modules = tree.files().filter(|(_, role)| matches!(role, Role::Module | Role::HiddenModule));
+    pub(super) fn of(tree: &ModuleTree, merged: &MergedRcFiles) -> Self {
+        let paths = |holds: &dyn Fn(&TreeEntry) -> bool| {
+            let modules =
+                tree.files().filter(|(_, role)| matches!(role, FileRole::Module | FileRole::HiddenModule));
             modules
                 .filter(|(entry, _)| holds(entry))
                 .map(|(entry, _)| entry.path.clone())
                 .collect::<Visible>()
         };
-        let has_readers = |entry: &Entry| {
+        let has_readers = |entry: &TreeEntry| {
             !matches!(readers(entry), Readers::Root) && !matches!(entry.cookie(), Some(Cookie::None(_)))
         };
         let mut some = paths(&has_readers);
@@ -42,12 +43,12 @@ pub(super) struct Meanings<'a> {
     /// Names with their targets.
     defined: Vec<(&'a [u8], &'a [u8])>,
     /// rc files that may define more, with their content.
-    unknown: Vec<(&'a Entry, &'a [u8])>,
+    unknown: Vec<(&'a TreeEntry, &'a [u8])>,
 }
 
 impl<'a> Meanings<'a> {
     /// Shape: the modulepaths and their merged rc files, in the same order.
-    pub(super) fn of(trees: &'a [Tree], merged: impl Iterator<Item = &'a Merged>) -> Self {
+    pub(super) fn of(trees: &'a [ModuleTree], merged: impl Iterator<Item = &'a MergedRcFiles>) -> Self {
         let mut meanings = Self { defined: Vec::new(), unknown: Vec::new() };
         for (tree, merged) in trees.iter().zip(merged) {
             let names = merged.defined.iter().map(|(name, target)| (name.as_slice(), target.as_slice()));
@@ -91,7 +92,7 @@ fn mentions(content: &[u8], path: &[u8]) -> bool {
 }
 
 /// Tells whether an rc file is read for a name: the one at the root is, and those below the name's top directory.
-fn is_read_for(file: &Entry, path: &[u8]) -> bool {
+fn is_read_for(file: &TreeEntry, path: &[u8]) -> bool {
     file.parent().is_empty() || path.split(|byte| *byte == b'/').next() == Some(file.top())
 }
 

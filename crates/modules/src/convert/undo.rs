@@ -1,9 +1,9 @@
 //! Undoes a conversion of which a record tells.
 
-use super::places::{ASIDE, Places, rename};
-use super::record::{RECORD, Record, RecordedTree, record_of};
+use super::places::{ASIDE, ModulepathPlaces, rename};
+use super::record::{ConversionRecord, RECORD, RecordedTree, record_of};
 use crate::ModulesError;
-use crate::lock::Lock;
+use crate::lock::DirectoryLock;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,10 +49,10 @@ pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
 pub fn commit(record: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     let path = record_path(record);
     let mut removed = Vec::new();
-    for tree in Record::read(&path)?.trees {
+    for tree in ConversionRecord::read(&path)?.trees {
         let Some(inode) = tree.inode else { continue };
-        let places = Places::new(tree.target.clone(), inode);
-        let _lock = Lock::beside(&places.target, &places.target)?;
+        let places = ModulepathPlaces::new(tree.target.clone(), inode);
+        let _lock = DirectoryLock::beside(&places.target, &places.target)?;
         let is_in_place = places.new_tree() == Some(&places.target);
         match (places.old(), is_in_place) {
             (Some(old), true) if old == places.backup => {
@@ -91,7 +91,7 @@ enum Step {
     /// The tree loses its name.
     Withdraw(PathBuf),
     /// The old tree gets its name back.
-    PutBack(Places),
+    PutBack(ModulepathPlaces),
 }
 
 impl Step {
@@ -113,7 +113,7 @@ fn withdrawn(target: &Path) -> PathBuf {
 impl Undoing {
     fn of(record: &Path) -> Result<Self, ModulesError> {
         let path = record_path(record);
-        let trees = Record::read(&path)?.trees.into_iter();
+        let trees = ConversionRecord::read(&path)?.trees.into_iter();
         let steps = trees.map(|tree| step(&tree).map(|step| (tree, step))).collect::<Result<_, _>>()?;
         Ok(Self { path, steps })
     }
@@ -131,13 +131,13 @@ impl Undoing {
     }
 
     /// Keeps away conversions that might give out these names now.
-    fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
+    fn lock(&self) -> Result<Vec<DirectoryLock>, ModulesError> {
         let directory = self.path.parent().filter(|_| self.aside().is_some());
         let old = self.steps.iter().filter_map(|(_, step)| match step {
-            Step::PutBack(places) => places.old().map(|old| Lock::beside(&places.target, old)),
+            Step::PutBack(places) => places.old().map(|old| DirectoryLock::beside(&places.target, old)),
             _ => None,
         });
-        directory.into_iter().map(Lock::inside).chain(old).collect()
+        directory.into_iter().map(DirectoryLock::inside).chain(old).collect()
     }
 
     /// The directory of new trees without names, for a conversion into a directory.
@@ -212,7 +212,7 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
             _ => tree.refuse_changed(&tree.target).map(|()| Step::Withdraw(tree.target.clone())),
         };
     };
-    let places = Places::new(tree.target.clone(), inode);
+    let places = ModulepathPlaces::new(tree.target.clone(), inode);
     let old = places.old().ok_or_else(|| ModulesError::ChangedSince { path: tree.target.clone() })?;
     if let Some(new) = places.new_tree() {
         tree.refuse_changed(new)?;
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
     use crate::example::{self, ExampleSize};
-    use crate::scan::{ScanOptions, Tree};
+    use crate::scan::{ModuleTree, ScanOptions};
     use crate::verify::NoJudge;
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
         let size = ExampleSize { names: 4, ..ExampleSize::default() };
         let paths = example::create(&directory.path().join("example"), size).unwrap().modulepaths;
         for strategy in [Strategy::Rc, Strategy::Eval] {
-            let scan = |path: &PathBuf| Tree::scan(path, ScanOptions::default()).unwrap();
-            let trees: Vec<Tree> = paths.iter().map(scan).collect();
+            let scan = |path: &PathBuf| ModuleTree::scan(path, ScanOptions::default()).unwrap();
+            let trees: Vec<ModuleTree> = paths.iter().map(scan).collect();
             let plan = plan(&trees, strategy, Consent::default(), &mut SystemNames);
             let written = write(&plan, &Destination::InPlace, &mut NoJudge).unwrap();
             // Files that users installed since do not matter.
@@ -260,8 +260,8 @@ mod tests {
         let size = ExampleSize { names: 4, ..ExampleSize::default() };
         let paths = example::create(&directory.path().join("example"), size).unwrap().modulepaths;
         for destination in [Destination::Out(directory.path().join("out")), Destination::InPlace] {
-            let trees: Vec<Tree> =
-                paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+            let trees: Vec<ModuleTree> =
+                paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
             let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
             let written = write(&plan, &destination, &mut NoJudge).unwrap();
             let target = written.targets.last().unwrap().clone().unwrap();

@@ -3,7 +3,7 @@
 //! The files stay in the old modulepath, which must stay too. A name becomes a link to its old directory if its rc files
 //! cannot be merged, or if an rc file cannot express it.
 
-use super::names::Names;
+use super::names::AccountNames;
 use super::plan::{Basis, FileChange, Refusal, TreePlan};
 use super::readers::is_plainly_there;
 use super::request::Consent;
@@ -11,18 +11,18 @@ use super::together::{Listed, Meanings, Visible, elsewhere};
 use super::{eval, rc};
 use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{CACHE, Cookie, ROOT_RC, RcKind};
-use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
-use crate::scan::{Entry, EntryKind, Role, Tree};
+use crate::rc::{MergedRcFiles, OLDEST, RcCommand, is_plain, quoted, read, usable};
+use crate::scan::{EntryKind, FileRole, ModuleTree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
 pub(super) fn plan(
     number: usize,
-    trees: &[Tree],
+    trees: &[ModuleTree],
     listed: &[Listed],
-    merged: &Merged,
+    merged: &MergedRcFiles,
     meanings: &Meanings<'_>,
-    names: &mut dyn Names,
+    names: &mut dyn AccountNames,
     plan: &mut TreePlan,
 ) {
     let tree = &trees[number];
@@ -41,7 +41,7 @@ pub(super) fn plan(
     let linked = linked(tree, merged, &listed[number].some);
     let mut text = Vec::new();
     for (entry, role) in tree.files() {
-        if matches!(role, Role::Module | Role::HiddenModule) && !linked.contains(entry.top()) {
+        if matches!(role, FileRole::Module | FileRole::HiddenModule) && !linked.contains(entry.top()) {
             let command = command(tree, entry, plan);
             if !command.starts_with(b"module-virtual") {
                 plan.hidden.insert(entry.path.clone());
@@ -53,24 +53,24 @@ pub(super) fn plan(
     for top in &linked {
         plan.changes.insert(top.clone(), FileChange::Link { to: tree.full_path(top) });
     }
-    let is_linked = |entry: &Entry| linked.contains(entry.top());
+    let is_linked = |entry: &TreeEntry| linked.contains(entry.top());
     let consent = Consent::default();
     let unnamed = std::mem::take(&mut plan.hidden);
     let hidden = eval::hide(number, trees, listed, consent, names, plan, &is_linked);
     meanings.refuse_hidden(plan);
     plan.hidden.extend(unnamed);
-    let is_named = |entry: &Entry| {
+    let is_named = |entry: &TreeEntry| {
         !linked.contains(entry.top()) && entry.cookie().is_some_and(|cookie| cookie.is_some())
     };
     eval::note_secrets(tree, is_named, plan);
     let merged = merged.text(|command| moved(tree, command));
     let text = [text, hidden, root, merged].concat();
-    let old = Tree { root: tree.root.clone(), access: tree.access.clone(), entries: Vec::new() };
+    let old = ModuleTree { root: tree.root.clone(), access: tree.access.clone(), entries: Vec::new() };
     rc::write_root(&old, text, Vec::new(), plan);
 }
 
 /// The commands of the rc file at the root, for another modulepath; `None` if one of them cannot move.
-fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
+fn root_commands(tree: &ModuleTree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let Some(entry) = tree.find(ROOT_RC) else { return Some(Vec::new()) };
     let refusal = |rule, text: String| Refusal { rule, path: entry.path.clone(), text };
     let declared = match usable(tree, entry).and_then(|content| read(content, b"", RcKind::Modulerc)) {
@@ -96,17 +96,17 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
 }
 
 /// A command that means the same in another modulepath.
-fn moved(tree: &Tree, command: &Command) -> Command {
+fn moved(tree: &ModuleTree, command: &RcCommand) -> RcCommand {
     match command {
-        Command::Virtual { name, file } => {
-            Command::Virtual { name: name.clone(), file: absolute(tree, file) }
+        RcCommand::Virtual { name, file } => {
+            RcCommand::Virtual { name: name.clone(), file: absolute(tree, file) }
         }
         other => other.clone(),
     }
 }
 
 /// The absolute path of a file that the rc file at the root names. `..` removes a component of the text, as in Modules.
-fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
+fn absolute(tree: &ModuleTree, file: &[u8]) -> Vec<u8> {
     let mut path = std::path::PathBuf::new();
     for component in tree.full_path(file).components() {
         match component {
@@ -118,7 +118,7 @@ fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
 }
 
 /// The top names that become links to the old modulepath.
-fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> {
+fn linked(tree: &ModuleTree, merged: &MergedRcFiles, visible: &Visible) -> BTreeSet<Vec<u8>> {
     let left =
         merged.left.iter().map(|(path, _)| path.split(|byte| *byte == b'/').next().unwrap_or_default());
     let odd = tree.entries.iter().filter(|entry| {
@@ -149,9 +149,9 @@ fn extends(visible: &Visible, path: &[u8]) -> bool {
 
 /// The command that names a modulefile, with the conditions under which it is listed; empty for a file that is no
 /// modulefile.
-fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
-    let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
-    let open = |entry: &Entry, permission| {
+fn command(tree: &ModuleTree, entry: &TreeEntry, plan: &mut TreePlan) -> Vec<u8> {
+    let directories: Vec<&TreeEntry> = tree.directories(&entry.path).collect();
+    let open = |entry: &TreeEntry, permission| {
         entry.access.as_ref().map_or(AllowedUsers::Mixed, |access| access.who(permission))
     };
     let only_root = open(entry, Permission::Read) == AllowedUsers::nobody()

@@ -2,17 +2,17 @@
 
 use super::aside::prepare;
 use super::copy::copy;
-use super::fingerprint::{Span, fingerprint};
+use super::fingerprint::{FingerprintSpan, fingerprint};
 use super::name::{name_in_place, name_new};
 use super::plan::{Basis, ConversionPlan, TreePlan};
 use super::record::RecordedTree;
 use super::request::Destination;
-use super::ways::{Way, ways};
+use super::ways::{TreePlaces, ways};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{ScanOptions, Tree};
+use crate::scan::{ModuleTree, ScanOptions};
 use crate::tools::can_show_over;
-use crate::verify::{AFTER, Difference, Judge, Side};
+use crate::verify::{AFTER, ConversionJudge, Difference, JudgedSide};
 use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct Written {
 pub fn write(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<Written, ModulesError> {
     carry_out(plan, destination, judge, Until::Named)
 }
@@ -50,7 +50,7 @@ pub fn write(
 pub fn trial(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<Written, ModulesError> {
     carry_out(plan, destination, judge, Until::Judged)
 }
@@ -65,11 +65,11 @@ enum Until {
 fn carry_out(
     plan: &ConversionPlan,
     destination: &Destination,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
     until: Until,
 ) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
-    let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
+    let is_judged = ways.iter().any(TreePlaces::is_made) || !plan.strategy.variables().is_empty();
     if !is_judged {
         return Ok(Written { targets: vec![None; ways.len()], ..Written::default() });
     }
@@ -95,12 +95,12 @@ fn carry_out(
 }
 
 /// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
-fn make(plan: &ConversionPlan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
+fn make(plan: &ConversionPlan, destination: &Destination, ways: &[TreePlaces]) -> Result<(), ModulesError> {
     let pairs: Vec<(PathBuf, PathBuf)> = match destination {
         Destination::InPlace => Vec::new(),
         Destination::Out(_) => {
             let copied = plan.trees.iter().zip(ways).filter(|(tree, _)| tree.basis == Basis::Copy);
-            let pair = |(tree, way): (&TreePlan, &Way)| {
+            let pair = |(tree, way): (&TreePlan, &TreePlaces)| {
                 let real = fs::canonicalize(&tree.source).map_err(ModulesError::read(&tree.source))?;
                 Ok((real, way.aside.clone()))
             };
@@ -113,14 +113,14 @@ fn make(plan: &ConversionPlan, destination: &Destination, ways: &[Way]) -> Resul
 
 /// Refuses a modulepath that has changed since it was planned for.
 fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
-    let now = Tree::scan(&tree.source, ScanOptions::default())?;
-    match fingerprint(&now, Span::Moment) == tree.seen {
+    let now = ModuleTree::scan(&tree.source, ScanOptions::default())?;
+    match fingerprint(&now, FingerprintSpan::Moment) == tree.seen {
         true => Ok(()),
         false => Err(ModulesError::ChangedMeanwhile { path: tree.source.clone() }),
     }
 }
 
-fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
+fn recorded(way: &TreePlaces) -> Result<RecordedTree, ModulesError> {
     let inode = way.places.as_ref().map(|places| places.inode);
     RecordedTree::of(&way.source, &way.target, inode, &way.aside)
 }
@@ -129,10 +129,13 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
 /// different times.
 fn differences(
     plan: &ConversionPlan,
-    ways: &[Way],
-    judge: &mut dyn Judge,
+    ways: &[TreePlaces],
+    judge: &mut dyn ConversionJudge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
-    let old = Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), ..Side::default() };
+    let old = JudgedSide {
+        modulepaths: ways.iter().map(|way| way.source.clone()).collect(),
+        ..JudgedSide::default()
+    };
     // Modulefiles name other modulepaths, which the tools then find converted.
     let places = ways.iter().filter_map(|way| way.places.as_ref());
     let over: Vec<(PathBuf, PathBuf)> =
@@ -147,7 +150,7 @@ fn differences(
     }
     let mut reworded = Vec::new();
     for variables in settings {
-        let new = Side { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
+        let new = JudgedSide { modulepaths: modulepaths.clone(), variables, root: None, over: over.clone() };
         let (words, differences): (Vec<_>, Vec<_>) =
             judge.differences(&old, &new)?.into_iter().partition(|difference| is_reworded(difference, plan));
         reworded.extend(words);

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 /// A tree and its copy. Shape: both absolute and without links.
-pub(crate) type Pair = (PathBuf, PathBuf);
+pub(crate) type CopiedTree = (PathBuf, PathBuf);
 
 /// The place that a link in `directory` leads to, without following further links; and whether the way there leaves `root`.
 pub(super) fn place(root: &Path, directory: &Path, link: &Path) -> (PathBuf, bool) {
@@ -22,9 +22,9 @@ pub(super) fn place(root: &Path, directory: &Path, link: &Path) -> (PathBuf, boo
 }
 
 /// The copy of a place. The place may be in a tree by another name of one of the tree's directories.
-pub(super) fn copy_of(copies: &[Pair], place: &Path) -> Option<PathBuf> {
+pub(super) fn copy_of(copies: &[CopiedTree], place: &Path) -> Option<PathBuf> {
     let of = |place: &Path| {
-        let copy = |(tree, copy): &Pair| Some(copy.join(place.strip_prefix(tree).ok()?));
+        let copy = |(tree, copy): &CopiedTree| Some(copy.join(place.strip_prefix(tree).ok()?));
         copies.iter().find_map(copy)
     };
     of(place).or_else(|| of(&place.parent()?.canonicalize().ok()?.join(place.file_name()?)))

@@ -6,7 +6,7 @@ mod links;
 mod original;
 
 pub(crate) use attributes::{Purpose, attributes, no_lists, permissions, refuse_other_owner};
-pub(crate) use links::Pair;
+pub(crate) use links::CopiedTree;
 pub(crate) use original::Original;
 
 use crate::ModulesError;
@@ -32,7 +32,7 @@ pub(crate) struct Copying<'a> {
     /// The tree, without links in its path.
     pub(crate) root: &'a Path,
     /// Trees, this one included, and their copies: links to a tree lead to its copy. Shape: no links in the trees' paths.
-    pub(crate) copies: &'a [Pair],
+    pub(crate) copies: &'a [CopiedTree],
     pub(crate) purpose: Purpose,
     /// Tells whether the copy lacks the entry with this path below the tree.
     pub(crate) leaves_out: &'a dyn Fn(&[u8]) -> bool,

@@ -3,7 +3,7 @@
 use super::measurement::MeasureRequest;
 use super::setup::Setup;
 use crate::ModulesError;
-use crate::tools::{self, Answer, User};
+use crate::tools::{self, ToolAnswer, User};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quell_trace::context::ServedBy;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Calls of a recorded run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TreeCalls {
     pub(super) calls: u64,
     pub(super) errors: u64,
     /// Calls on each modulepath that its file system had to answer.
@@ -45,7 +45,7 @@ pub(super) fn record(
     setup: &Setup,
     question: &[OsString],
     trace: &Path,
-) -> Result<Counts, ModulesError> {
+) -> Result<TreeCalls, ModulesError> {
     let mut command = Command::new(&request.quell);
     command.args(["record", "--quiet", "-o"]).arg(trace).arg("--").args(setup.words(question));
     command.env_clear().envs(setup.tool.variables(&setup.environment));
@@ -63,9 +63,9 @@ pub(super) fn record(
     }
 }
 
-fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<Counts, TraceError> {
+fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<TreeCalls, TraceError> {
     let recording = Recording::open(trace)?;
-    let mut counts = Counts { on_each_tree: vec![0; trees.len()], ..Counts::default() };
+    let mut counts = TreeCalls { on_each_tree: vec![0; trees.len()], ..TreeCalls::default() };
     let is_below = |path: &[u8], tree: &PathBuf| {
         path.strip_prefix(tree.as_os_str().as_bytes())
             .is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
@@ -91,7 +91,7 @@ pub(super) fn run(
     request: &MeasureRequest,
     setup: &Setup,
     question: &[OsString],
-) -> Result<Answer, ModulesError> {
+) -> Result<ToolAnswer, ModulesError> {
     let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));

@@ -19,7 +19,7 @@ pub use measurement::{CommandCost, MeasureRequest, MeasuredCommand, Measurement,
 use crate::ModulesError;
 use crate::tools::ToolKind;
 use crate::verify::without_target;
-use count::Counts;
+use count::TreeCalls;
 use setup::Setup;
 use std::ffi::OsString;
 
@@ -41,8 +41,12 @@ pub fn measure(
     let mut strategies = Vec::new();
     for (name, prepare) in setup::strategies(&request.tool) {
         progress(name);
-        let prepared =
-            prepare(&mut setup::Context { request, copies: &copies, added: &added, recordings: &recordings });
+        let prepared = prepare(&mut setup::SetupContext {
+            request,
+            copies: &copies,
+            added: &added,
+            recordings: &recordings,
+        });
         let prepared = match prepared {
             Ok(setup) => Ok((refusal(request, &setup, &module)?, setup)),
             Err(note) => Err(note),
@@ -108,7 +112,7 @@ fn row(
     let mut question = action.question(request.tool.kind, module);
     question.extend(setup.options.iter().cloned());
     let trace = request.work.join("recordings").join(format!("{}-{}.qtrace", setup.name, action.name()));
-    let Counts { calls, errors, on_each_tree } = count::record(request, setup, &question, &trace)?;
+    let TreeCalls { calls, errors, on_each_tree } = count::record(request, setup, &question, &trace)?;
     Ok(CommandCost {
         action,
         calls,

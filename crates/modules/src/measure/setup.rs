@@ -4,9 +4,9 @@
 use super::copy;
 use super::measurement::{MeasureRequest, MeasuredCommand};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
-use crate::scan::{ScanOptions, Tree};
+use crate::scan::{ModuleTree, ScanOptions};
 use crate::tools::{self, Environment, Tool, ToolKind, User};
-use crate::verify::{NoJudge, Side};
+use crate::verify::{JudgedSide, NoJudge};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
@@ -29,7 +29,7 @@ pub(super) struct Setup {
 }
 
 /// The basis on which strategies are set up.
-pub(super) struct Context<'a> {
+pub(super) struct SetupContext<'a> {
     pub(super) request: &'a MeasureRequest,
     /// Plain copies of the modulepaths.
     pub(super) copies: &'a [PathBuf],
@@ -40,7 +40,7 @@ pub(super) struct Context<'a> {
 }
 
 /// Sets a strategy up, or gives the reason for which that cannot be.
-type Prepare = fn(&mut Context<'_>) -> Result<Setup, String>;
+type Prepare = fn(&mut SetupContext<'_>) -> Result<Setup, String>;
 
 /// The strategies for a tool.
 pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
@@ -69,7 +69,8 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 impl Setup {
     /// The plain tool on the plain tree.
     pub(super) fn plain(request: &MeasureRequest, copies: &[PathBuf], added: &[(PathBuf, PathBuf)]) -> Self {
-        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None, over: Vec::new() };
+        let side =
+            JudgedSide { modulepaths: copies.to_vec(), variables: Vec::new(), root: None, over: Vec::new() };
         Self {
             name: "plain",
             tool: request.tool.clone(),
@@ -95,7 +96,7 @@ impl Setup {
     }
 }
 
-impl Context<'_> {
+impl SetupContext<'_> {
     fn plain(&self, name: &'static str) -> Setup {
         Setup { name, ..Setup::plain(self.request, self.copies, self.added) }
     }
@@ -116,8 +117,8 @@ impl Context<'_> {
         note: Option<&str>,
     ) -> Result<Setup, String> {
         let told = |error: ModulesError| error.to_string();
-        let scan = |copy: &PathBuf| Tree::scan(copy, ScanOptions::default());
-        let trees: Vec<Tree> = self.copies.iter().map(scan).collect::<Result<_, _>>().map_err(told)?;
+        let scan = |copy: &PathBuf| ModuleTree::scan(copy, ScanOptions::default());
+        let trees: Vec<ModuleTree> = self.copies.iter().map(scan).collect::<Result<_, _>>().map_err(told)?;
         let plan = convert::plan(&trees, strategy, Consent::default(), &mut SystemNames);
         if let Some(refusal) = plan.trees.iter().flat_map(|tree| &tree.refusals).next() {
             return Err(refusal.to_string());
@@ -126,7 +127,7 @@ impl Context<'_> {
         let written = convert::write(&plan, &Destination::Out(out), &mut NoJudge).map_err(told)?;
         let targets = written.targets.into_iter().zip(self.copies);
         let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
-        let side = Side { modulepaths, variables: strategy.variables(), root: None, over: Vec::new() };
+        let side = JudgedSide { modulepaths, variables: strategy.variables(), root: None, over: Vec::new() };
         let mut setup = self.plain(name);
         setup.environment = side.environment(&self.request.variables);
         for (tree, new) in setup.trees.iter_mut().zip(side.modulepaths) {
@@ -137,12 +138,12 @@ impl Context<'_> {
     }
 }
 
-fn plain(context: &mut Context<'_>) -> Result<Setup, String> {
+fn plain(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     Ok(context.plain("plain"))
 }
 
 /// Needs no rebuild: a copy of the tool looks for the library in a directory that does not exist.
-fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
+fn without_library(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
     let mut setup = context.plain("no extension library");
     let text = fs::read_to_string(&setup.tool.script).map_err(|error| error.to_string())?;
@@ -155,19 +156,19 @@ fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(setup)
 }
 
-fn rc(context: &mut Context<'_>) -> Result<Setup, String> {
+fn rc(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
     context.converted("modulepath rc", Strategy::Rc, None)
 }
 
 const EVAL: &str = "every user needs mcookie_check=eval, and the tree must hold nothing but modulefiles";
 
-fn eval(context: &mut Context<'_>) -> Result<Setup, String> {
+fn eval(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
     context.converted("eval", Strategy::Eval, Some(EVAL))
 }
 
-fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
+fn virtual_modules(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
     context.converted(
         "virtual",
@@ -177,12 +178,12 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
 }
 
 /// Caches are built by the user that measures, not by root.
-fn builder(request: &MeasureRequest) -> caches::Builder<'_> {
-    caches::Builder::new(&request.tool, Some(&request.user))
+fn builder(request: &MeasureRequest) -> caches::CacheBuilder<'_> {
+    caches::CacheBuilder::new(&request.tool, Some(&request.user))
 }
 
 /// The copies with caches. They are made once.
-fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, String> {
+fn with_caches(context: &mut SetupContext<'_>, name: &'static str) -> Result<Setup, String> {
     context.needs(5, 3)?;
     let directory = context.request.work.join("cache");
     if !directory.exists() {
@@ -205,25 +206,25 @@ fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, S
     Ok(Setup { name, ..Setup::plain(context.request, &copies, context.added) })
 }
 
-fn cache(context: &mut Context<'_>) -> Result<Setup, String> {
+fn cache(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     with_caches(context, "cache")
 }
 
-fn small_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+fn small_cache(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     Ok(with_caches(context, "cache, 4096 bytes")?.with("MODULES_CACHE_BUFFER_BYTES", "4096"))
 }
 
-fn large_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+fn large_cache(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     Ok(with_caches(context, "cache, 1000000 bytes")?.with("MODULES_CACHE_BUFFER_BYTES", "1000000"))
 }
 
-fn ignored_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+fn ignored_cache(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     let mut setup = with_caches(context, "cache ignored")?;
     setup.options.push("--ignore-cache".into());
     Ok(setup)
 }
 
-fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+fn system_cache(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     let directory = context.request.work.join("lmod-cache");
     let built = caches::lmod::build(builder(context.request), context.copies, &directory);
     let built = built.map_err(|error| error.to_string())?;
@@ -234,13 +235,13 @@ fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(setup)
 }
 
-fn cached_loads(context: &mut Context<'_>) -> Result<Setup, String> {
+fn cached_loads(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     let setup = system_cache(context)?.with("LMOD_CACHED_LOADS", "yes");
     Ok(Setup { name: "system cache, cached loads", ..setup })
 }
 
 /// An image of quell, made from the recordings of the plain commands.
-fn image(context: &mut Context<'_>) -> Result<Setup, String> {
+fn image(context: &mut SetupContext<'_>) -> Result<Setup, String> {
     let image = context.recordings.join("image.qimg");
     let mut arguments: Vec<OsString> =
         vec!["pack".into(), "--quiet".into(), "-o".into(), image.clone().into()];
@@ -274,7 +275,7 @@ fn with_added(modulepath: &Path, added: &[(PathBuf, PathBuf)]) -> Vec<PathBuf> {
 }
 
 /// Runs quell as this user.
-fn quell(request: &MeasureRequest, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
+fn quell(request: &MeasureRequest, arguments: &[OsString], user: &User) -> Result<tools::ToolAnswer, String> {
     let mut command = std::process::Command::new(&request.quell);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
     let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;

@@ -1,13 +1,13 @@
 //! The commands of rc files: from words to their meaning.
 
-use super::leave::Leave;
+use super::leave::LeaveReason;
 use super::names::{NamePlace, expanded, is_plain, is_specification};
 use super::words::{Word, quoted, words};
 use crate::cookie::RcKind;
 
 /// A command of a declarative rc file, with its relative names expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum RcCommand {
     /// `module-version`: symbolic versions of a module.
     Version {
         /// The module.
@@ -44,7 +44,7 @@ pub struct Statement {
     /// The line, from 1.
     pub line: usize,
     /// The command.
-    pub command: Command,
+    pub command: RcCommand,
 }
 
 /// The content of a declarative rc file.
@@ -59,9 +59,9 @@ pub struct Declared {
 /// Reads the rc file of a directory. `directory` is `gcc` for `gcc/.modulerc`, and empty for the one at the root.
 ///
 /// **Errors**: the reason for which it is not declarative.
-pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, Leave> {
+pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, LeaveReason> {
     let mut declared = Declared::default();
-    for (line, words) in words(content).map_err(Leave::NotLiteral)? {
+    for (line, words) in words(content).map_err(LeaveReason::NotLiteral)? {
         let read = Reading { line, directory };
         let (name, arguments) = words.split_first().expect("a command has a word");
         let command = match name.as_slice() {
@@ -76,8 +76,8 @@ pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, 
             b"module-hide" => read.rule(&words, &[b"--hard", b"--soft", b"--hidden-loaded"], &CRITERIA, 0)?,
             b"module-forbid" => read.rule(&words, &[], &FORBID_CRITERIA, 0)?,
             b"module-tag" => read.rule(&words, &[], &CRITERIA, 1)?,
-            b"modulepath-ignore" => return Err(Leave::PathIgnore { line }),
-            other => return Err(Leave::UnknownCommand { line, name: other.to_vec() }),
+            b"modulepath-ignore" => return Err(LeaveReason::PathIgnore { line }),
+            other => return Err(LeaveReason::UnknownCommand { line, name: other.to_vec() }),
         };
         declared.statements.push(Statement { line, command });
     }
@@ -106,56 +106,56 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn arguments(&self, command: &str) -> Leave {
-        Leave::Arguments { line: self.line, command: command.into() }
+    fn arguments(&self, command: &str) -> LeaveReason {
+        LeaveReason::Arguments { line: self.line, command: command.into() }
     }
 
-    fn name(&self, argument: &[u8], place: NamePlace) -> Result<Word, Leave> {
+    fn name(&self, argument: &[u8], place: NamePlace) -> Result<Word, LeaveReason> {
         let name = expanded(argument, self.directory, place);
         name.filter(|name| is_plain(name))
-            .ok_or_else(|| Leave::Name { line: self.line, name: argument.to_vec() })
+            .ok_or_else(|| LeaveReason::Name { line: self.line, name: argument.to_vec() })
     }
 
-    fn modules_version(&self, arguments: &[Word], kind: RcKind) -> Result<Word, Leave> {
+    fn modules_version(&self, arguments: &[Word], kind: RcKind) -> Result<Word, LeaveReason> {
         let [variable, value] = arguments else { return Err(self.arguments("set")) };
         if !matches!(variable.as_slice(), b"ModulesVersion" | b"ModuleVersion") {
-            return Err(Leave::UnknownCommand {
+            return Err(LeaveReason::UnknownCommand {
                 line: self.line,
                 name: [b"set ", variable.as_slice()].concat(),
             });
         }
         if kind == RcKind::Modulerc {
-            return Err(Leave::VersionInModulerc { line: self.line });
+            return Err(LeaveReason::VersionInModulerc { line: self.line });
         }
         if value.contains(&b'/') {
-            return Err(Leave::VersionPath { line: self.line, value: value.clone() });
+            return Err(LeaveReason::VersionPath { line: self.line, value: value.clone() });
         }
         if !value.is_empty() && !is_plain(value) {
-            return Err(Leave::Name { line: self.line, name: value.clone() });
+            return Err(LeaveReason::Name { line: self.line, name: value.clone() });
         }
         Ok(value.clone())
     }
 
-    fn version(&self, arguments: &[Word]) -> Result<Command, Leave> {
+    fn version(&self, arguments: &[Word]) -> Result<RcCommand, LeaveReason> {
         let (module, symbols) = arguments.split_first().ok_or_else(|| self.arguments("module-version"))?;
         let module = self.name(module, NamePlace::Target)?;
         if let Some(bad) = symbols.iter().find(|symbol| !is_plain(symbol) || symbol.contains(&b'/')) {
-            return Err(Leave::Name { line: self.line, name: bad.clone() });
+            return Err(LeaveReason::Name { line: self.line, name: bad.clone() });
         }
-        Ok(Command::Version { module, symbols: symbols.to_vec() })
+        Ok(RcCommand::Version { module, symbols: symbols.to_vec() })
     }
 
-    fn alias(&self, arguments: &[Word]) -> Result<Command, Leave> {
+    fn alias(&self, arguments: &[Word]) -> Result<RcCommand, LeaveReason> {
         let [name, target] = arguments else { return Err(self.arguments("module-alias")) };
-        Ok(Command::Alias {
+        Ok(RcCommand::Alias {
             name: self.name(name, NamePlace::Definition)?,
             target: self.name(target, NamePlace::Target)?,
         })
     }
 
-    fn virtual_module(&self, arguments: &[Word]) -> Result<Command, Leave> {
+    fn virtual_module(&self, arguments: &[Word]) -> Result<RcCommand, LeaveReason> {
         let [name, file] = arguments else { return Err(self.arguments("module-virtual")) };
-        let odd = || Leave::Name { line: self.line, name: file.clone() };
+        let odd = || LeaveReason::Name { line: self.line, name: file.clone() };
         // A path with letters of any language is what `--to virtual` itself writes.
         let is_ordinary =
             |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"._-+/ ".contains(byte);
@@ -163,7 +163,7 @@ impl Reading<'_> {
             return Err(odd());
         }
         let file = below(self.directory, file);
-        Ok(Command::Virtual { name: self.name(name, NamePlace::Definition)?, file })
+        Ok(RcCommand::Virtual { name: self.name(name, NamePlace::Definition)?, file })
     }
 
     fn rule(
@@ -172,7 +172,7 @@ impl Reading<'_> {
         switches: &[&[u8]],
         with_value: &[&[u8]],
         tags: usize,
-    ) -> Result<Command, Leave> {
+    ) -> Result<RcCommand, LeaveReason> {
         let bad = || self.arguments(&String::from_utf8_lossy(&words[0]));
         let mut plain = Vec::new();
         let mut rest = words[1..].iter();
@@ -197,8 +197,8 @@ impl Reading<'_> {
         }
         let modules = plain.split_off(tags);
         match modules.iter().find(|module| !is_specification(module)) {
-            Some(odd) => Err(Leave::Name { line: self.line, name: odd.clone() }),
-            None => Ok(Command::Rule { words: words.to_vec(), modules }),
+            Some(odd) => Err(LeaveReason::Name { line: self.line, name: odd.clone() }),
+            None => Ok(RcCommand::Rule { words: words.to_vec(), modules }),
         }
     }
 }
@@ -221,7 +221,7 @@ fn below(directory: &[u8], path: &[u8]) -> Word {
     components.join(&b'/')
 }
 
-impl Command {
+impl RcCommand {
     /// The names that the command defines or concerns. Shape: in the order of the command.
     pub fn names(&self) -> Vec<&[u8]> {
         match self {
@@ -256,7 +256,11 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn said(script: &str, directory: &str, kind: RcKind) -> Result<(Vec<String>, Option<String>), Leave> {
+    fn said(
+        script: &str,
+        directory: &str,
+        kind: RcKind,
+    ) -> Result<(Vec<String>, Option<String>), LeaveReason> {
         let declared = read(script.as_bytes(), directory.as_bytes(), kind)?;
         let text = |words: Vec<Word>| String::from_utf8(words.join(&b' ')).unwrap();
         let default = declared.default.map(|(_, version)| String::from_utf8(version).unwrap());

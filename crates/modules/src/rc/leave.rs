@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// A reason for which an rc file stays where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum LeaveReason {
     /// Tcl would substitute something in it, or cannot read it.
     NotLiteral(NotLiteral),
     /// An unknown command.
@@ -103,10 +103,10 @@ pub enum Leave {
     /// An answer of the tools would change.
     Judged,
     /// Nothing can be added to the rc file at the root.
-    Root(Box<Leave>),
+    Root(Box<LeaveReason>),
 }
 
-impl Leave {
+impl LeaveReason {
     /// The number of the rule for this reason.
     pub fn rule(&self) -> u8 {
         match self {
@@ -132,7 +132,7 @@ impl Leave {
     }
 }
 
-impl fmt::Display for Leave {
+impl fmt::Display for LeaveReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLiteral(NotLiteral { line, reason }) => write!(to, "line {line}: {reason}"),

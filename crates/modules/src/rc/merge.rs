@@ -5,23 +5,23 @@
 //! own (rule 11), define nothing twice (every query would show the warning), and must be readable for all users alike (rule
 //! 9).
 
-use super::command::{Command, Declared, Statement};
-use super::groups::{Group, RcFile, groups};
-use super::leave::Leave;
+use super::command::{Declared, RcCommand, Statement};
+use super::groups::{RcFile, RcGroup, groups};
+use super::leave::LeaveReason;
 use super::words::Word;
 use crate::cookie::ROOT_RC;
-use crate::scan::{Role, Tree};
+use crate::scan::{FileRole, ModuleTree};
 use quell_base::escape;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The decisions about the rc files of a modulepath.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
+pub struct MergedRcFiles {
     /// Files that are merged.
     pub moved: Vec<Moved>,
     /// Files that stay, with the reasons.
-    pub left: Vec<(Vec<u8>, Leave)>,
+    pub left: Vec<(Vec<u8>, LeaveReason)>,
     /// Definitions by name: symbolic versions, aliases and virtual modules, of merged files and of the root.
     pub defined: BTreeMap<Word, Word>,
     /// The rc file at the root may define more than that.
@@ -29,11 +29,11 @@ pub struct Merged {
 }
 
 /// An rc file's path, and the commands that replace it at the root.
-pub type Moved = (Vec<u8>, Vec<Command>);
+pub type Moved = (Vec<u8>, Vec<RcCommand>);
 
-impl Merged {
+impl MergedRcFiles {
     /// The text for the end of the rc file at the root, each command passed through `change`; empty if nothing is merged.
-    pub fn text(&self, change: impl Fn(&Command) -> Command) -> Vec<u8> {
+    pub fn text(&self, change: impl Fn(&RcCommand) -> RcCommand) -> Vec<u8> {
         let mut text = Vec::new();
         for (path, commands) in &self.moved {
             text.extend([b"# ", escape(path).as_bytes(), b"\n"].concat());
@@ -46,27 +46,27 @@ impl Merged {
 
 /// The top names that occur in the rc files of a modulepath, judged by their text.
 #[derive(Clone, Debug)]
-pub struct Spoken {
-    why: Leave,
+pub struct SpokenNames {
+    why: LeaveReason,
     tops: BTreeSet<Word>,
 }
 
-impl Spoken {
+impl SpokenNames {
     /// The names of a tree.
-    pub fn of(tree: &Tree) -> Self {
+    pub fn of(tree: &ModuleTree) -> Self {
         let is_sign = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"_.+-/".contains(byte);
         let mut tops = BTreeSet::new();
-        for (entry, _) in tree.files().filter(|(_, role)| matches!(role, Role::Rc(_))) {
+        for (entry, _) in tree.files().filter(|(_, role)| matches!(role, FileRole::Rc(_))) {
             tops.insert(entry.top().to_vec());
             let words = entry.content().unwrap_or_default().split(is_sign);
             tops.extend(words.filter_map(|word| word.split(|byte| *byte == b'/').next()).map(<[u8]>::to_vec));
         }
-        Self { why: Leave::Elsewhere { modulepath: tree.root.clone() }, tops }
+        Self { why: LeaveReason::Elsewhere { modulepath: tree.root.clone() }, tops }
     }
 
     /// Names of which the judge found that moving their rc files would change an answer.
     pub fn judged(tops: &BTreeSet<Word>) -> Self {
-        Self { why: Leave::Judged, tops: tops.clone() }
+        Self { why: LeaveReason::Judged, tops: tops.clone() }
     }
 
     /// The names of all modulepaths but one.
@@ -76,15 +76,15 @@ impl Spoken {
 }
 
 /// Decides for each rc file of a modulepath. Shape: in the order of the groups.
-pub fn merge(tree: &Tree) -> Merged {
+pub fn merge(tree: &ModuleTree) -> MergedRcFiles {
     merge_beside(tree, &[])
 }
 
 /// Decides for a modulepath that users have together with others. If two of them define one name, the order of reading
 /// decides, which merging would change.
-pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
+pub fn merge_beside(tree: &ModuleTree, others: &[&SpokenNames]) -> MergedRcFiles {
     let (root, groups) = groups(tree);
-    let mut merged = Merged::default();
+    let mut merged = MergedRcFiles::default();
     let mut of_root = Definitions::default();
     let barred = match root.as_ref().map(|root| &root.says) {
         None => None,
@@ -94,10 +94,10 @@ pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
     merged.defined = of_root.targets.clone();
     merged.root_is_unknown = barred.is_some();
     for group in groups {
-        let all = |why: Leave| Err(vec![why; group.files.len()]);
+        let all = |why: LeaveReason| Err(vec![why; group.files.len()]);
         let other = others.iter().find(|other| other.tops.contains(&group.top));
         let outcome = match (&barred, other) {
-            (Some(why), _) => all(Leave::Root(Box::new(why.clone()))),
+            (Some(why), _) => all(LeaveReason::Root(Box::new(why.clone()))),
             (None, Some(other)) => all(other.why.clone()),
             (None, None) => outcome(&group, &of_root),
         };
@@ -117,10 +117,10 @@ type Outcome = (Vec<Moved>, BTreeMap<Word, Word>);
 
 /// The commands that replace a group beside the root's definitions; else for each of its files the reason to stay. Groups
 /// concern only their own names, so they do not affect each other.
-fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> {
-    let all = |why: Leave| vec![why; group.files.len()];
+fn outcome(group: &RcGroup, of_root: &Definitions) -> Result<Outcome, Vec<LeaveReason>> {
+    let all = |why: LeaveReason| vec![why; group.files.len()];
     if let Some(bad) = group.files.iter().find(|file| own(group, file).is_err()) {
-        let neighbour = || Leave::Neighbour { path: bad.path.clone() };
+        let neighbour = || LeaveReason::Neighbour { path: bad.path.clone() };
         return Err(group
             .files
             .iter()
@@ -128,10 +128,10 @@ fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> 
             .collect());
     }
     if group.top.as_slice() < ROOT_RC {
-        return Err(all(Leave::SortsFirst));
+        return Err(all(LeaveReason::SortsFirst));
     }
     if !same_order_everywhere(&group.files) {
-        return Err(all(Leave::Order));
+        return Err(all(LeaveReason::Order));
     }
     let mut definitions = of_root.about(&group.top);
     let mut moved = Vec::new();
@@ -140,21 +140,21 @@ fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> 
         let commands = definitions.add_all(declared, file.directory()).map_err(&all)?;
         moved.push((file.path.clone(), commands));
     }
-    definitions.circle().map_or(Ok(()), |name| Err(all(Leave::Circle { name })))?;
+    definitions.circle().map_or(Ok(()), |name| Err(all(LeaveReason::Circle { name })))?;
     Ok((moved, definitions.targets))
 }
 
 /// Refuses a file for a reason of its own.
-fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
+fn own(group: &RcGroup, file: &RcFile) -> Result<(), LeaveReason> {
     let declared = file.says.as_ref().map_err(Clone::clone)?;
     let of_group = |name: &[u8]| name.split(|byte| *byte == b'/').next() == Some(group.top.as_slice());
     for Statement { line, command } in &declared.statements {
         if let Some(name) = command.names().into_iter().find(|name| !of_group(name)) {
-            return Err(Leave::Scope { line: *line, name: name.to_vec() });
+            return Err(LeaveReason::Scope { line: *line, name: name.to_vec() });
         }
         if command.line().is_none() {
             let command = command.words().first().map(escape).unwrap_or_default();
-            return Err(Leave::Arguments { line: *line, command });
+            return Err(LeaveReason::Arguments { line: *line, command });
         }
     }
     Ok(())
@@ -198,18 +198,18 @@ impl Definitions {
 
     /// Adds the definitions of a file; returns the commands that replace the file at the root, with one default for each
     /// name.
-    fn add_all(&mut self, declared: &Declared, directory: &[u8]) -> Result<Vec<Command>, Leave> {
+    fn add_all(&mut self, declared: &Declared, directory: &[u8]) -> Result<Vec<RcCommand>, LeaveReason> {
         let mut commands = Vec::new();
         for Statement { command, .. } in &declared.statements {
             match command {
-                Command::Version { module, symbols } => {
+                RcCommand::Version { module, symbols } => {
                     for symbol in symbols {
                         self.symbol(module, symbol)?;
                     }
                 }
-                Command::Alias { name, target } => self.define(name.clone(), target)?,
-                Command::Virtual { name, file } => self.define(name.clone(), file)?,
-                Command::Rule { .. } => {}
+                RcCommand::Alias { name, target } => self.define(name.clone(), target)?,
+                RcCommand::Virtual { name, file } => self.define(name.clone(), file)?,
+                RcCommand::Rule { .. } => {}
             }
             commands.push(command.clone());
         }
@@ -218,17 +218,17 @@ impl Definitions {
             let key = [directory, b"/default"].concat();
             match self.targets.get(&key) {
                 Some(target) if *target == module => {}
-                Some(_) => return Err(Leave::Overridden { name: directory.to_vec() }),
+                Some(_) => return Err(LeaveReason::Overridden { name: directory.to_vec() }),
                 None => {
                     self.symbol(&module, b"default")?;
-                    commands.push(Command::Version { module, symbols: vec![b"default".to_vec()] });
+                    commands.push(RcCommand::Version { module, symbols: vec![b"default".to_vec()] });
                 }
             }
         }
         Ok(commands)
     }
 
-    fn symbol(&mut self, module: &[u8], symbol: &[u8]) -> Result<(), Leave> {
+    fn symbol(&mut self, module: &[u8], symbol: &[u8]) -> Result<(), LeaveReason> {
         let end = module.iter().rposition(|byte| *byte == b'/').unwrap_or(module.len());
         let name = &module[..end];
         self.define([name, b"/", symbol].concat(), module)?;
@@ -236,10 +236,10 @@ impl Definitions {
         if symbol == b"default" { self.define(name.to_vec(), module) } else { Ok(()) }
     }
 
-    fn define(&mut self, name: Word, target: &[u8]) -> Result<(), Leave> {
+    fn define(&mut self, name: Word, target: &[u8]) -> Result<(), LeaveReason> {
         match self.targets.insert(name.clone(), target.to_vec()) {
             None => Ok(()),
-            Some(_) => Err(Leave::Twice { name }),
+            Some(_) => Err(LeaveReason::Twice { name }),
         }
     }
 
@@ -278,9 +278,9 @@ mod tests {
     }
 
     fn merged(directory: &tempfile::TempDir) -> (String, Vec<String>) {
-        let merged = merge(&Tree::scan(directory.path(), ScanOptions::default()).unwrap());
+        let merged = merge(&ModuleTree::scan(directory.path(), ScanOptions::default()).unwrap());
         let left = merged.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))).collect();
-        (String::from_utf8(merged.text(Command::clone)).unwrap(), left)
+        (String::from_utf8(merged.text(RcCommand::clone)).unwrap(), left)
     }
 
     fn of(files: &[(&str, &str)]) -> (String, Vec<String>) {
@@ -365,12 +365,12 @@ mod tests {
         let default = "set ModulesVersion 1";
         let scan = |files: &[(&str, &str)]| {
             let directory = tree(files);
-            Tree::scan(directory.path(), ScanOptions::default()).unwrap()
+            ModuleTree::scan(directory.path(), ScanOptions::default()).unwrap()
         };
         let one = scan(&[("foo/.version", default), ("goo/.version", default), ("hoo/.version", default)]);
         let two = scan(&[("foo/.version", default), (".modulerc", "if {1} {module-alias x hoo/1}")]);
-        let spoken = [Spoken::of(&one), Spoken::of(&two)];
-        let merged = merge_beside(&one, &Spoken::but(&spoken, 0));
+        let spoken = [SpokenNames::of(&one), SpokenNames::of(&two)];
+        let merged = merge_beside(&one, &SpokenNames::but(&spoken, 0));
         let moved: Vec<String> = merged.moved.iter().map(|(path, _)| escape(path)).collect();
         assert_eq!(moved, ["goo/.version"]);
         let why = format!("rc files of `{}` are about the same name", two.root.display());

@@ -12,10 +12,10 @@ mod merge;
 mod names;
 mod words;
 
-pub use command::{Command, Declared, Statement, read};
-pub use groups::{Group, RcFile, groups};
+pub use command::{Declared, RcCommand, Statement, read};
 pub(crate) use groups::{OLDEST, usable};
-pub use leave::Leave;
-pub use merge::{Merged, Moved, Spoken, merge, merge_beside};
+pub use groups::{RcFile, RcGroup, groups};
+pub use leave::LeaveReason;
+pub use merge::{MergedRcFiles, Moved, SpokenNames, merge, merge_beside};
 pub use names::{NamePlace, expanded, is_plain, is_specification};
 pub use words::{NotLiteral, NotLiteralReason, Word, line_of, quoted, words};

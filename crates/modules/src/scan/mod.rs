@@ -10,5 +10,6 @@ mod tree;
 
 pub(crate) use tree::above;
 pub use tree::{
-    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, EntryKind, FILE_LIMIT, HEAD_LIMIT, Role, ScanOptions, Tree,
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, EntryKind, FILE_LIMIT, FileRole, HEAD_LIMIT, ModuleTree,
+    ScanOptions, TreeEntry,
 };

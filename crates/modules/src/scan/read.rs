@@ -2,13 +2,14 @@
 
 use super::pool::{Pool, work};
 use super::tree::{
-    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, EntryKind, FILE_LIMIT, HEAD_LIMIT, ScanOptions, Tree,
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, EntryKind, FILE_LIMIT, HEAD_LIMIT, ModuleTree, ScanOptions,
+    TreeEntry,
 };
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl};
-use crate::cookie::{Cookie, Name, is_ignored_directory};
+use crate::cookie::{Cookie, NameTreatment, is_ignored_directory};
 use crate::tools::unless_ended;
-use crate::walk::{self, Reader};
+use crate::walk::{self, ReadingUser};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -48,7 +49,7 @@ struct Opened {
     way: Arc<Way>,
     access: Access,
     /// The user as which it was reached, and as which everything below it is read.
-    reader: Reader,
+    reader: ReadingUser,
 }
 
 /// The way in which a name is opened.
@@ -56,7 +57,7 @@ struct Opened {
 struct Step {
     is_link: IsLink,
     /// The user as which it is opened, where it is a link that another user could have made.
-    reader: Reader,
+    reader: ReadingUser,
 }
 
 impl Step {
@@ -81,7 +82,7 @@ enum Job {
 
 type IsLink = bool;
 
-impl Tree {
+impl ModuleTree {
     /// Reads a modulepath.
     ///
     /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed, and after [`crate::tools::end_flag`] is
@@ -94,7 +95,7 @@ impl Tree {
     }
 }
 
-fn tree(root: &Path, options: ScanOptions) -> Result<Tree, ModulesError> {
+fn tree(root: &Path, options: ScanOptions) -> Result<ModuleTree, ModulesError> {
     let failed = |errno: Errno| ModulesError::read(root)(errno);
     let (descriptor, reader) = walk::open(root, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
@@ -105,7 +106,7 @@ fn tree(root: &Path, options: ScanOptions) -> Result<Tree, ModulesError> {
     Dir::read_from(&opened.descriptor).map_err(failed)?;
     let total = AtomicUsize::new(0);
     let gathered =
-        work(options.jobs.max(1).into(), Job::Root(opened), |job, pool, found: &mut Vec<Entry>| {
+        work(options.jobs.max(1).into(), Job::Root(opened), |job, pool, found: &mut Vec<TreeEntry>| {
             let before = found.len();
             run_as(job, pool, found);
             if total.fetch_add(found.len() - before, Ordering::Relaxed) > ENTRY_LIMIT {
@@ -115,13 +116,13 @@ fn tree(root: &Path, options: ScanOptions) -> Result<Tree, ModulesError> {
     if total.into_inner() > ENTRY_LIMIT {
         return Err(ModulesError::TooLarge { path: root.to_owned(), limit: ENTRY_LIMIT });
     }
-    let mut entries: Vec<Entry> = gathered.into_iter().flatten().collect();
+    let mut entries: Vec<TreeEntry> = gathered.into_iter().flatten().collect();
     entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    Ok(Tree { root: root.to_owned(), access, entries })
+    Ok(ModuleTree { root: root.to_owned(), access, entries })
 }
 
 /// Runs a job as the user as which its directory was reached.
-fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
+fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<TreeEntry>) {
     let (Job::Root(directory) | Job::Directory(directory, ..) | Job::Files(directory, _)) = &job;
     let reader = directory.reader;
     let work = || {
@@ -133,7 +134,7 @@ fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
     found.extend(walk::read_as(reader, work).unwrap_or_default());
 }
 
-fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
+fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<TreeEntry>) {
     match job {
         Job::Root(opened) => {
             // The modulepath was listed a moment ago. Later errors leave entries out.
@@ -152,12 +153,12 @@ fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
 }
 
 /// The entry for a name, if this process cannot act as the user that would follow it.
-fn unread(parent: &Opened, name: &CStr, step: Step, errno: Errno) -> Entry {
+fn unread(parent: &Opened, name: &CStr, step: Step, errno: Errno) -> TreeEntry {
     bare(parent, name, step.is_link, EntryKind::Unreadable(errno))
 }
 
 /// Opens and lists a directory; returns its own entry, and the entries in it that need no job.
-fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) -> Vec<Entry> {
+fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) -> Vec<TreeEntry> {
     let mut entry = bare(parent, name, step.is_link, EntryKind::Directory);
     let stat = match rustix::fs::statat(&parent.descriptor, name, step.stat_flags()) {
         Ok(stat) => stat,
@@ -212,7 +213,7 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
 }
 
 /// Turns a directory's names into jobs. Names that can be judged by their type alone become entries.
-fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Result<(), Errno> {
+fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<TreeEntry>) -> Result<(), Errno> {
     let mut files = Vec::new();
     let mut jobs = Vec::new();
     for entry in Dir::read_from(&opened.descriptor)? {
@@ -269,12 +270,12 @@ fn absent(errno: Errno, is_link: IsLink) -> EntryKind {
     }
 }
 
-fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: EntryKind) -> Entry {
+fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: EntryKind) -> TreeEntry {
     let path = below(&opened.path, name);
-    Entry { path, is_link, access: None, identity: None, modified: 0, size: 0, kind }
+    TreeEntry { path, is_link, access: None, identity: None, modified: 0, size: 0, kind }
 }
 
-fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
+fn file(parent: &Opened, name: &CStr, step: Step) -> TreeEntry {
     let is_link = step.is_link;
     // Without O_NONBLOCK, a pipe that has taken the file's place would block us.
     let flags = step.open_flags() | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -298,7 +299,7 @@ fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
         return entry;
     }
     entry.size = u64::try_from(stat.st_size).unwrap_or(0);
-    let is_cache = parent.path.is_empty() && Name::of(name.to_bytes()) == Name::Cache;
+    let is_cache = parent.path.is_empty() && NameTreatment::of(name.to_bytes()) == NameTreatment::Cache;
     let limit = if is_cache { CACHE_LIMIT } else { FILE_LIMIT };
     entry.kind = match opened.and_then(|descriptor| content(&descriptor, name.to_bytes(), entry.size, limit))
     {
@@ -313,7 +314,8 @@ fn content(descriptor: &OwnedFd, name: &[u8], size: u64, limit: usize) -> Result
     let limit = usize::try_from(size).unwrap_or(limit).min(limit);
     let mut content = Vec::new();
     add(descriptor, limit.min(HEAD_LIMIT), &mut content)?;
-    let by_name = matches!(Name::of(name), Name::Rc(_) | Name::Cache) || name.ends_with(b".lua");
+    let by_name = matches!(NameTreatment::of(name), NameTreatment::Rc(_) | NameTreatment::Cache)
+        || name.ends_with(b".lua");
     if content.len() < limit && (by_name || Cookie::of(&content).is_some()) {
         add(descriptor, limit, &mut content)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::ModulesError;
 use crate::access::{Access, Permission};
-use crate::cookie::{CACHE, Cookie, Name, RcKind};
+use crate::cookie::{CACHE, Cookie, NameTreatment, RcKind};
 use rustix::io::Errno;
 use std::path::PathBuf;
 
@@ -32,18 +32,18 @@ pub const ENTRY_LIMIT: usize = 4_000_000;
 
 /// A modulepath as it was found.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct ModuleTree {
     /// The modulepath, as the caller gave it.
     pub root: PathBuf,
     /// Permissions of the modulepath itself.
     pub access: Access,
     /// Everything below it. Shape: sorted by path, bytewise.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TreeEntry>,
 }
 
 /// A name below a modulepath.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TreeEntry {
     /// Its path below the modulepath, such as `gcc/12.1`.
     pub path: Vec<u8>,
     /// The name itself is a symbolic link.
@@ -84,7 +84,7 @@ pub enum EntryKind {
     TooDeep,
 }
 
-impl Entry {
+impl TreeEntry {
     /// The last component of its path.
     pub fn name(&self) -> &[u8] {
         self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
@@ -102,18 +102,20 @@ impl Entry {
 
     /// The role of the file for Environment Modules, according to its name; `None` for anything but a file, and for a file
     /// that is never read.
-    pub fn role(&self) -> Option<Role> {
+    pub fn role(&self) -> Option<FileRole> {
         if !matches!(self.kind, EntryKind::File(_) | EntryKind::Unreadable(_)) {
             return None;
         }
         let at_root = self.parent().is_empty();
-        match Name::of(self.name()) {
-            Name::Ordinary => Some(Role::Module),
+        match NameTreatment::of(self.name()) {
+            NameTreatment::Ordinary => Some(FileRole::Module),
             // At the root, of all dotfiles, Environment Modules skips only these two.
-            Name::Hidden | Name::Cache => (!(at_root && self.name() == CACHE)).then_some(Role::HiddenModule),
-            Name::Rc(RcKind::Version) if at_root => None,
-            Name::Rc(kind) => Some(Role::Rc(kind)),
-            Name::Ignored => None,
+            NameTreatment::Hidden | NameTreatment::Cache => {
+                (!(at_root && self.name() == CACHE)).then_some(FileRole::HiddenModule)
+            }
+            NameTreatment::Rc(RcKind::Version) if at_root => None,
+            NameTreatment::Rc(kind) => Some(FileRole::Rc(kind)),
+            NameTreatment::Ignored => None,
         }
     }
 
@@ -137,7 +139,7 @@ impl Entry {
         }
     }
 
-    /// Tells whether [`Entry::content`] is complete.
+    /// Tells whether [`TreeEntry::content`] is complete.
     pub fn is_whole(&self) -> bool {
         self.content().is_some_and(|content| content.len() as u64 == self.size)
     }
@@ -150,7 +152,7 @@ impl Entry {
 
 /// The role of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FileRole {
     /// A modulefile.
     Module,
     /// A modulefile that is not listed, because its name begins with a dot.
@@ -159,16 +161,16 @@ pub enum Role {
     Rc(RcKind),
 }
 
-impl Tree {
+impl ModuleTree {
     /// The entry at a path below the modulepath.
-    pub fn find(&self, path: &[u8]) -> Option<&Entry> {
+    pub fn find(&self, path: &[u8]) -> Option<&TreeEntry> {
         let place = self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()?;
         self.entries.get(place)
     }
 
     /// The files that count for Environment Modules, with their roles. Files below directories that it leaves out do not
     /// count.
-    pub fn files(&self) -> impl Iterator<Item = (&Entry, Role)> {
+    pub fn files(&self) -> impl Iterator<Item = (&TreeEntry, FileRole)> {
         self.entries.iter().filter_map(|entry| entry.role().map(|role| (entry, role)))
     }
 
@@ -189,12 +191,12 @@ impl Tree {
     }
 
     /// The directories between the modulepath and an entry, nearest to the modulepath first.
-    pub fn directories<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Entry> {
+    pub fn directories<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a TreeEntry> {
         above(path).filter_map(|directory| self.find(directory))
     }
 
     /// Tells whether every user may read a file, the directories on the way to it included.
-    pub(crate) fn is_for_everybody(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_for_everybody(&self, entry: &TreeEntry) -> bool {
         let may = |access: &Option<Access>, permission| {
             access.as_ref().is_some_and(|access| access.everybody(permission))
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The output of a process until its end.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ProcessOutput {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     /// Exit status, or -1.
@@ -67,11 +67,11 @@ pub(crate) fn unless_ended() -> io::Result<()> {
 /// **Errors**: the process cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
 pub(super) fn converse(
     command: Command,
-    terminal: Terminal,
+    terminal: TerminalUse,
     input: &[u8],
     patience: Duration,
     watch: &mut dyn FnMut(&[u8]),
-) -> io::Result<Said> {
+) -> io::Result<ProcessOutput> {
     let mut command = terminal.of(command);
     // Lua looks for modules in its working directory, which may be another user's.
     command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -98,12 +98,12 @@ pub(super) fn converse(
     });
     let status = child.wait()?;
     unless_ended()?;
-    Ok(Said { status: status.code().unwrap_or(-1), ..said })
+    Ok(ProcessOutput { status: status.code().unwrap_or(-1), ..said })
 }
 
 /// The relation of a process to our terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Terminal {
+pub(super) enum TerminalUse {
     /// The process has our terminal.
     Ours,
     /// Another user's process must not type into our terminal: TIOCSTI needs no right but to be in its session.
@@ -113,7 +113,7 @@ pub(super) enum Terminal {
 /// The paths of the program that starts another in a session of its own.
 const SETSID: [&str; 2] = ["/usr/bin/setsid", "/bin/setsid"];
 
-impl Terminal {
+impl TerminalUse {
     /// The command in a process group of its own.
     fn of(self, mut command: Command) -> Command {
         let setsid = SETSID.iter().find(|path| std::path::Path::new(path).is_file());
@@ -144,8 +144,8 @@ fn listen(
     from: &Receiver<(Stream, Vec<u8>)>,
     patience: Duration,
     watch: &mut dyn FnMut(&[u8]),
-) -> Said {
-    let mut said = Said::default();
+) -> ProcessOutput {
+    let mut said = ProcessOutput::default();
     let mut silent = 0;
     loop {
         if unless_ended().is_err() {

@@ -13,7 +13,7 @@ pub use conversation::end_flag;
 pub(crate) use conversation::{PATIENCE, unless_ended};
 pub use find::{find, find_any};
 pub(crate) use session::not_run;
-pub use session::{Answer, AnswerProgress, Answered, Answers, Question, ask, ask_apart, run};
+pub use session::{AnswerProgress, Answered, Answers, Question, ToolAnswer, ask, ask_apart, run};
 pub(crate) use shell::{Assignment, assigning, exported, split_assignments};
 pub(crate) use user::can_show_over;
 pub use user::{Credentials, User};

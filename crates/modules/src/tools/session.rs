@@ -6,7 +6,7 @@
 
 use super::{Environment, Tool, ToolKind, User, conversation, split_assignments};
 use crate::ModulesError;
-use conversation::{PATIENCE, Said, converse};
+use conversation::{PATIENCE, ProcessOutput, converse};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub type Question = Vec<OsString>;
 
 /// The answer of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// Commands for the shell: the environment that a load makes.
     pub stdout: Vec<u8>,
     /// Text for people: listings, paths, errors.
@@ -28,7 +28,7 @@ pub struct Answer {
     pub status: i32,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// In place of an answer that did not come in time.
     pub(crate) fn none() -> Self {
         let stderr = format!("no answer in {} s\n", PATIENCE.as_secs());
@@ -49,7 +49,7 @@ const FEW: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Shape: one for each question, in the same order.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ToolAnswer>,
     /// The number of questions that took a process of their own, because the shared one did not answer them. It should stay
     /// small.
     pub apart: usize,
@@ -95,9 +95,10 @@ pub fn ask(
         // Each round answers at least one question, so the loop ends.
         let number = all.answers.len();
         let Some(question) = questions.get(number) else { continue };
-        let answer = if was_silent { Answer::none() } else { ask_apart(tool, environment, user, question)? };
+        let answer =
+            if was_silent { ToolAnswer::none() } else { ask_apart(tool, environment, user, question)? };
         all.apart += usize::from(!was_silent);
-        all.silent.extend((answer == Answer::none()).then_some(number));
+        all.silent.extend((answer == ToolAnswer::none()).then_some(number));
         all.answers.push(answer);
         progress(Answered { count: number + 1, slow: None });
     }
@@ -112,7 +113,7 @@ pub fn ask_apart(
     environment: &Environment,
     user: &User,
     question: &[OsString],
-) -> Result<Answer, ModulesError> {
+) -> Result<ToolAnswer, ModulesError> {
     let mut command = tool.command(environment);
     let (assignments, words) = split_assignments(question);
     command.args(words).envs(assignments);
@@ -122,7 +123,7 @@ pub fn ask_apart(
 /// Runs a command to its end as `user`, without input. After `patience` without output it is killed.
 ///
 /// **Errors**: the command cannot be started.
-pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
+pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<ToolAnswer> {
     run_over(command, user, &[], patience)
 }
 
@@ -131,12 +132,12 @@ fn run_over(
     user: &User,
     over: &[(PathBuf, PathBuf)],
     patience: Duration,
-) -> io::Result<Answer> {
+) -> io::Result<ToolAnswer> {
     let terminal = user.terminal();
     let said = user.act_over(over, move || converse(command, terminal, &[], patience, &mut |_| {}))?;
     Ok(match said.was_silent {
-        true => Answer::none(),
-        false => Answer { stdout: said.stdout, stderr: said.stderr, status: said.status },
+        true => ToolAnswer::none(),
+        false => ToolAnswer { stdout: said.stdout, stderr: said.stderr, status: said.status },
     })
 }
 
@@ -153,7 +154,7 @@ fn together(
     user: &User,
     questions: &[Question],
     progress: &mut (dyn FnMut(usize, Option<usize>) + Send),
-) -> Result<(Vec<Answer>, bool), ModulesError> {
+) -> Result<(Vec<ToolAnswer>, bool), ModulesError> {
     let mut command = Command::new(&tool.interpreter);
     command.env_clear().envs(tool.variables(environment));
     let mut input = String::new();
@@ -194,10 +195,10 @@ fn hexadecimal(word: &OsStr) -> String {
 type Part<'a> = (&'a [u8], i32);
 
 /// The answers that are complete on both streams.
-fn answers(said: &Said) -> Vec<Answer> {
+fn answers(said: &ProcessOutput) -> Vec<ToolAnswer> {
     let (stdout, stderr) = (parts(&said.stdout), parts(&said.stderr));
     let both = stdout.into_iter().zip(stderr);
-    let answer = |(out, error): (Part<'_>, Part<'_>)| Answer {
+    let answer = |(out, error): (Part<'_>, Part<'_>)| ToolAnswer {
         stdout: out.0.to_vec(),
         stderr: error.0.to_vec(),
         status: out.1,
@@ -230,14 +231,14 @@ mod tests {
 
     #[test]
     fn answers_end_at_their_marks() {
-        let said = |stdout: &str, stderr: &str| Said {
+        let said = |stdout: &str, stderr: &str| ProcessOutput {
             stdout: stdout.into(),
             stderr: stderr.into(),
-            ..Said::default()
+            ..ProcessOutput::default()
         };
         let whole =
             answers(&said("a\n\u{1}quell 0 0\n\u{1}quell 1 1\n", "\u{1}quell 0 0\nb\u{1}quell 1 1\n"));
-        let answer = |stdout: &str, stderr: &str, status| Answer {
+        let answer = |stdout: &str, stderr: &str, status| ToolAnswer {
             stdout: stdout.into(),
             stderr: stderr.into(),
             status,

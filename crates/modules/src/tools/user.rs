@@ -1,6 +1,6 @@
 //! Acting as another user: one thread changes its credentials, and the processes that it starts inherit them.
 
-use super::conversation::Terminal;
+use super::conversation::TerminalUse;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Gid, Uid};
@@ -45,8 +45,8 @@ impl User {
     }
 
     /// The relation of this user's processes to our terminal.
-    pub(super) fn terminal(&self) -> Terminal {
-        if self.number().is_some_and(|user| user != 0) { Terminal::None } else { Terminal::Ours }
+    pub(super) fn terminal(&self) -> TerminalUse {
+        if self.number().is_some_and(|user| user != 0) { TerminalUse::None } else { TerminalUse::Ours }
     }
 
     /// Runs `work` in a thread that is this user to the kernel, as are the processes that it starts.

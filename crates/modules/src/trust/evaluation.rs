@@ -1,10 +1,10 @@
-//! The user as which a tool may evaluate a tree. What other users can change is never evaluated with root's rights.
+//! The user as which a tool may evaluate a tree. No tool evaluates with root's rights what other users can change.
 
-use super::hands::{NOBODY, is_root};
-use super::inquiry::Inquiry;
+use super::changers::{NOBODY, is_root};
+use super::inquiry::TrustInquiry;
 use crate::ModulesError;
 use crate::access::Access;
-use crate::scan::{EntryKind, Tree};
+use crate::scan::{EntryKind, ModuleTree};
 use crate::tools::{Tool, User};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
@@ -21,9 +21,9 @@ pub(crate) fn ordinary(taken: &BTreeSet<u32>) -> u32 {
     if taken.contains(&NOBODY) { NOBODY_ELSE } else { NOBODY }
 }
 
-impl Inquiry {
+impl TrustInquiry {
     /// Adds a tree: the way to it, everything in it, and the way behind every link in it.
-    pub(crate) fn tree(&mut self, tree: &Tree) {
+    pub(crate) fn tree(&mut self, tree: &ModuleTree) {
         if tree.root.is_absolute() {
             self.path(&tree.root);
         }
@@ -40,14 +40,14 @@ impl Inquiry {
                 self.path(&path);
             }
             if entry.kind == EntryKind::TooDeep {
-                self.hands.every_user(&path);
+                self.changers.every_user(&path);
             }
         }
     }
 
     fn entry(&mut self, access: &Access, path: &Path) {
-        self.hands.owner(access.uid, path);
-        self.hands.writers(access, path);
+        self.changers.owner(access.uid, path);
+        self.changers.writers(access, path);
     }
 
     /// Adds a tool: its script, the files beside it, and its interpreter.
@@ -74,17 +74,21 @@ impl Inquiry {
 /// and the trees; else as a user without rights.
 ///
 /// **Errors**: [`ModulesError::Unsafe`] if that user cannot enter a modulepath.
-pub(crate) fn builder(tool: &Tool, trees: &[&Tree], named: Option<&User>) -> Result<User, ModulesError> {
+pub(crate) fn builder(
+    tool: &Tool,
+    trees: &[&ModuleTree],
+    named: Option<&User>,
+) -> Result<User, ModulesError> {
     match named {
         Some(user) => return Ok(user.clone()),
         None if !is_root() => return Ok(User::ourselves()),
         None => {}
     }
-    let mut inquiry = Inquiry::new();
+    let mut inquiry = TrustInquiry::new();
     inquiry.tool(tool);
     trees.iter().for_each(|tree| inquiry.tree(tree));
-    let hands = inquiry.hands();
-    let Some(place) = hands.place() else { return Ok(User::ourselves()) };
+    let changers = inquiry.changers();
+    let Some(place) = changers.place() else { return Ok(User::ourselves()) };
     let user = User::new("nobody", NOBODY, NOBODY, Vec::new());
     let enters = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -99,11 +103,11 @@ pub(crate) fn builder(tool: &Tool, trees: &[&Tree], named: Option<&User>) -> Res
 
 /// The user as which a tool is asked for its version: the script may belong to another user.
 pub(crate) fn prober(tool: &Tool) -> User {
-    let mut inquiry = Inquiry::new();
+    let mut inquiry = TrustInquiry::new();
     if is_root() {
         inquiry.tool(tool);
     }
-    match inquiry.hands().place() {
+    match inquiry.changers().place() {
         None => User::ourselves(),
         Some(_) => User::new("nobody", NOBODY, NOBODY, Vec::new()),
     }

@@ -1,6 +1,6 @@
 //! Looks at paths: every directory on the way, the place behind every link, and FUSE mounts on the way.
 
-use super::hands::{Hands, is_roots};
+use super::changers::{Changers, is_roots};
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::walk::steps;
 use quell_base::{MountEntry, mountinfo};
@@ -17,14 +17,14 @@ const STICKY: u32 = 0o1000;
 
 /// Gathers the users that can change paths. Each place is looked at once.
 #[derive(Debug, Default)]
-pub(crate) struct Inquiry {
-    pub(super) hands: Hands,
+pub(crate) struct TrustInquiry {
+    pub(super) changers: Changers,
     seen: BTreeSet<PathBuf>,
     /// Devices of FUSE mounts, with the ordinary users that own the mounts.
     foreign: BTreeMap<u64, u32>,
 }
 
-impl Inquiry {
+impl TrustInquiry {
     pub(crate) fn new() -> Self {
         Self { foreign: foreign(&mountinfo::own_table()), ..Self::default() }
     }
@@ -48,12 +48,12 @@ impl Inquiry {
             let Ok(metadata) = next.symlink_metadata() else {
                 // Any user may make it there.
                 return if is_shared {
-                    self.hands.every_user(&place)
+                    self.changers.every_user(&place)
                 };
             };
             if is_shared {
                 // In a sticky directory only the owner of an entry can exchange it.
-                self.hands.owner(metadata.uid(), &next);
+                self.changers.owner(metadata.uid(), &next);
             }
             if !metadata.is_symlink() {
                 place = next;
@@ -61,9 +61,9 @@ impl Inquiry {
                 continue;
             }
             links += 1;
-            let Ok(target) = next.read_link() else { return self.hands.every_user(&next) };
+            let Ok(target) = next.read_link() else { return self.changers.every_user(&next) };
             if links > LINKS {
-                return self.hands.every_user(&next);
+                return self.changers.every_user(&next);
             }
             if target.is_absolute() {
                 place = PathBuf::from("/");
@@ -79,7 +79,7 @@ impl Inquiry {
     /// belong to their owners.
     fn place(&mut self, place: &Path) -> bool {
         let Ok(metadata) = place.symlink_metadata() else {
-            self.hands.every_user(place);
+            self.changers.every_user(place);
             return false;
         };
         let acl = Acl::read(|value| rustix::fs::lgetxattr(place, ATTRIBUTE, value));
@@ -87,10 +87,10 @@ impl Inquiry {
         let is_shared = metadata.is_dir() && access.mode & STICKY != 0 && !is_roots(&access);
         if self.seen.insert(place.to_owned()) {
             self.foreign(metadata.dev(), place);
-            self.hands.owner(access.uid, place);
+            self.changers.owner(access.uid, place);
             // Permissions of a character device do not count: nothing of it is evaluated.
             if !is_shared && !metadata.file_type().is_char_device() {
-                self.hands.writers(&access, place);
+                self.changers.writers(&access, place);
             }
         }
         is_shared
@@ -98,7 +98,7 @@ impl Inquiry {
 
     pub(super) fn foreign(&mut self, device: u64, place: &Path) {
         if let Some(user) = self.foreign.get(&device) {
-            self.hands.owner(*user, place);
+            self.changers.owner(*user, place);
         }
     }
 
@@ -107,8 +107,8 @@ impl Inquiry {
         self.foreign.contains_key(&device)
     }
 
-    pub(crate) fn hands(self) -> Hands {
-        self.hands
+    pub(crate) fn changers(self) -> Changers {
+        self.changers
     }
 }
 
@@ -127,7 +127,7 @@ fn foreign(table: &[u8]) -> BTreeMap<u64, u32> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
     use super::*;
-    use crate::trust::{Whose, is_root};
+    use crate::trust::{ChangedBy, is_root};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -149,9 +149,9 @@ mod tests {
         let directory = made.path().canonicalize().unwrap();
         let path = |name: &str| directory.join(name);
         let whose = |name: &str| {
-            let mut inquiry = Inquiry::new();
+            let mut inquiry = TrustInquiry::new();
             inquiry.path(&path(name));
-            inquiry.hands().whose()
+            inquiry.changers().changed_by()
         };
         for name in
             ["roots", "alices", "shared", "shared/roots", "shared/alices", "alices/deep", "roots/deep"]
@@ -166,25 +166,25 @@ mod tests {
             symlink(to, path(link)).unwrap();
         }
         for (name, expected) in [
-            ("roots/deep", Whose::Roots),
-            ("to-roots/deep", Whose::Roots),
-            ("alices/deep", Whose::Of(12345)),
-            ("alices/deep/../../roots", Whose::Of(12345)),
-            ("to-alices", Whose::Of(12345)),
-            ("shared", Whose::Roots),
-            ("shared/roots", Whose::Roots),
-            ("shared/alices", Whose::Of(12345)),
-            ("shared/link", Whose::Roots),
-            ("shared/absent", Whose::Many),
-            ("roots/absent", Whose::Roots),
+            ("roots/deep", ChangedBy::Roots),
+            ("to-roots/deep", ChangedBy::Roots),
+            ("alices/deep", ChangedBy::Of(12345)),
+            ("alices/deep/../../roots", ChangedBy::Of(12345)),
+            ("to-alices", ChangedBy::Of(12345)),
+            ("shared", ChangedBy::Roots),
+            ("shared/roots", ChangedBy::Roots),
+            ("shared/alices", ChangedBy::Of(12345)),
+            ("shared/link", ChangedBy::Roots),
+            ("shared/absent", ChangedBy::Many),
+            ("roots/absent", ChangedBy::Roots),
         ] {
             assert_eq!(whose(name), expected, "{name}");
         }
         fs::set_permissions(path("roots"), Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(whose("roots/deep"), Whose::Many);
+        assert_eq!(whose("roots/deep"), ChangedBy::Many);
         std::os::unix::fs::lchown(path("shared/link"), Some(12345), None).unwrap();
         fs::set_permissions(path("roots"), Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(whose("shared/link"), Whose::Of(12345));
+        assert_eq!(whose("shared/link"), ChangedBy::Of(12345));
     }
 
     use std::fs::Permissions;

@@ -10,14 +10,14 @@
 //!
 //! An ordinary user invents the modes and lists that its FUSE server shows. Such a mount therefore counts as that user's.
 
+mod changers;
 mod evaluation;
-mod hands;
 mod inquiry;
 mod place;
 
+pub use changers::NOBODY;
+pub(crate) use changers::{ChangedBy, Changers, is_root, is_roots};
 pub(crate) use evaluation::{builder, ordinary, prober};
-pub use hands::NOBODY;
-pub(crate) use hands::{Hands, Whose, is_root, is_roots};
-pub(crate) use inquiry::Inquiry;
+pub(crate) use inquiry::TrustInquiry;
 pub use place::{let_pass, refuse_place};
 pub(crate) use place::{refuse_file, refuse_foreign};

@@ -1,7 +1,7 @@
 //! Refuses places in which root must not work, and files that another user made; lets one user pass through a directory.
 
-use super::hands::is_root;
-use super::inquiry::Inquiry;
+use super::changers::is_root;
+use super::inquiry::TrustInquiry;
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Acl};
 use crate::tools::User;
@@ -15,9 +15,9 @@ pub fn refuse_place(directory: &Path) -> Result<(), ModulesError> {
     if !is_root() {
         return Ok(());
     }
-    let mut inquiry = Inquiry::new();
+    let mut inquiry = TrustInquiry::new();
     inquiry.path(directory);
-    match inquiry.hands().place() {
+    match inquiry.changers().place() {
         None => Ok(()),
         Some(place) => Err(ModulesError::Untrusted { path: directory.to_owned(), place: place.to_owned() }),
     }
@@ -28,7 +28,7 @@ pub fn refuse_place(directory: &Path) -> Result<(), ModulesError> {
 ///
 /// **Errors**: [`ModulesError::Untrusted`].
 pub(crate) fn refuse_foreign(device: u64, path: &Path) -> Result<(), ModulesError> {
-    match is_root() && Inquiry::new().is_foreign(device) {
+    match is_root() && TrustInquiry::new().is_foreign(device) {
         true => Err(ModulesError::Untrusted { path: path.to_owned(), place: path.to_owned() }),
         false => Ok(()),
     }

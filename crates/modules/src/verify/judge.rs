@@ -1,15 +1,15 @@
 //! Asks every tool, as every class of users, every question about both sides, and compares the answers.
 
 use super::normal::Naming;
-use super::questions::{self, Names};
-use super::states::{Asked, State, Walk};
-use super::{Difference, Judge, Side, Unasked, refuse_name, users};
+use super::questions::{self, AskedNames};
+use super::states::{AnswerWalk, AskedQuestion, ShellState};
+use super::{ConversionJudge, Difference, JudgedSide, UnaskedUsers, refuse_name, users};
 use crate::ModulesError;
 use crate::cookie::Cookie;
 use crate::place::{self, Aside};
-use crate::scan::{self, Role, ScanOptions, Tree};
-use crate::tools::{self, Answer, Answers, Environment, Question, Tool, ToolKind, User};
-use crate::trust::{Hands, Inquiry, Whose, is_root};
+use crate::scan::{self, FileRole, ModuleTree, ScanOptions};
+use crate::tools::{self, Answers, Environment, Question, Tool, ToolAnswer, ToolKind, User};
+use crate::trust::{ChangedBy, Changers, TrustInquiry, is_root};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The judge that asks the site's own tools.
 #[derive(Clone, Debug)]
-pub struct Tools {
-    /// The tools. Without any, [`Judge::differences`] finds nothing, which proves nothing.
+pub struct ToolsJudge {
+    /// The tools. Without any, [`ConversionJudge::differences`] finds nothing, which proves nothing.
     pub tools: Vec<Tool>,
     /// The users that ask. Empty: the user of this process; for root every class of users that the permissions of the trees
     /// tell apart, unless another user could misuse the rights of that class.
@@ -48,13 +48,13 @@ pub struct VerifyProgress {
 
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct JudgedComparison {
     /// Shape: sorted by tool, user, question.
     pub differences: Vec<Difference>,
     /// The names of the users that asked.
     pub users: Vec<String>,
     /// Users that did not ask, because another user could have misused their rights or because they are too many.
-    pub unasked: Option<Unasked>,
+    pub unasked: Option<UnaskedUsers>,
     /// Questions that both sides answered.
     pub questions: usize,
     /// Answers that took a process of their own.
@@ -63,8 +63,8 @@ pub struct Comparison {
     pub silent: Vec<String>,
 }
 
-impl Judge for Tools {
-    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+impl ConversionJudge for ToolsJudge {
+    fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         Ok(self.compare(old, new, &|_| {})?.differences)
     }
 }
@@ -82,50 +82,51 @@ const ASKED_AGAIN: usize = 4;
 struct Piece<'a> {
     tool: &'a Tool,
     user: &'a User,
-    questions: Vec<Asked>,
+    questions: Vec<AskedQuestion>,
     /// The answers of the side that was asked first. No other output is kept.
     first: Mutex<Option<Vec<String>>>,
 }
 
 /// Two answers that differ.
-type Doubt<'a> = (&'a Tool, &'a User, Asked, [String; 2]);
+type Doubt<'a> = (&'a Tool, &'a User, AskedQuestion, [String; 2]);
 
-impl Tools {
+impl ToolsJudge {
     /// Compares the answers of the tools about both sides. `progress` is called from several threads.
     ///
     /// **Errors**: [`ModulesError::Run`] for a tool that cannot be started, [`ModulesError::Colon`].
     pub fn compare(
         &self,
-        old: &Side,
-        new: &Side,
+        old: &JudgedSide,
+        new: &JudgedSide,
         progress: &(dyn Fn(VerifyProgress) + Sync),
-    ) -> Result<Comparison, ModulesError> {
+    ) -> Result<JudgedComparison, ModulesError> {
         self.compare_about(old, new, None, progress)
     }
 
-    /// Like [`Tools::compare`], for sides that are known to differ only about these names at the root of a modulepath: one listing
-    /// of everything, listings of these names, the names, and what their modulefiles lead to.
+    /// Like [`ToolsJudge::compare`], for sides that are known to differ only about these names at the root of a modulepath: one
+    /// listing of everything, listings of these names, the names, and what their modulefiles lead to.
     ///
-    /// **Errors**: those of [`Tools::compare`].
+    /// **Errors**: those of [`ToolsJudge::compare`].
     pub fn compare_about(
         &self,
-        old: &Side,
-        new: &Side,
+        old: &JudgedSide,
+        new: &JudgedSide,
         about: Option<&BTreeSet<Vec<u8>>>,
         progress: &(dyn Fn(VerifyProgress) + Sync),
-    ) -> Result<Comparison, ModulesError> {
+    ) -> Result<JudgedComparison, ModulesError> {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_name(path))?;
-        let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
+        let scanned = |side: &JudgedSide| -> Result<Vec<Option<Scanned>>, ModulesError> {
             side.places().iter().map(|path| Scanned::of(path)).collect()
         };
         let scanned = [scanned(old)?, scanned(new)?];
-        let trees: Vec<&Tree> = scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
+        let trees: Vec<&ModuleTree> =
+            scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
         let (users, unasked) = self.users(&trees, sides);
         users.iter().try_for_each(|user| users::refuse_unreachable(user, sides))?;
         let collections = Collections::new()?;
         let naming = Naming::new(sides, &collections.directories);
-        let walk = || Mutex::new(Walk::new(&old.modulepaths, &naming));
+        let walk = || Mutex::new(AnswerWalk::new(&old.modulepaths, &naming));
         let pairs = self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user)));
         let asking = Asking {
             walks: pairs.map(|pair| (pair, walk())).collect(),
@@ -135,7 +136,7 @@ impl Tools {
             count: Count::new(progress),
         };
         let mut talk = Talk { asking: &asking, doubts: Vec::new(), questions: 0 };
-        let fresh = |questions: Vec<Question>| questions.into_iter().map(Asked::fresh).collect();
+        let fresh = |questions: Vec<Question>| questions.into_iter().map(AskedQuestion::fresh).collect();
         talk.ask(&mut |tool, _, _| Ok(fresh(questions::listings(tool.kind, about))))?;
         talk.ask(&mut |tool, _, walk| {
             if about.is_none() {
@@ -149,10 +150,10 @@ impl Tools {
         while let Some(states) = asking.new_states(&mut opened)? {
             let of = |tool, user| states.get(&(tool, user)).into_iter().flatten();
             talk.ask(&mut |tool, user, _| {
-                Ok(of(tool, user).flat_map(|state| Walk::listings(tool.kind, state)).collect())
+                Ok(of(tool, user).flat_map(|state| AnswerWalk::listings(tool.kind, state)).collect())
             })?;
             talk.ask(&mut |tool, user, walk| {
-                let mut collection = |state: &State, name: Option<&[u8]>| match tool.kind {
+                let mut collection = |state: &ShellState, name: Option<&[u8]>| match tool.kind {
                     ToolKind::Modules => collections.make(state, name).map(Some),
                     ToolKind::Lmod => Ok(None),
                 };
@@ -166,19 +167,19 @@ impl Tools {
         let users = users.iter().map(|user| user.name.clone()).collect();
         let Count { apart, silent, .. } = asking.count;
         let silent = silent.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
-        Ok(Comparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
+        Ok(JudgedComparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
     }
 
     /// The users that ask, and those that do not.
-    fn users(&self, trees: &[&Tree], sides: [&Side; 2]) -> (Vec<User>, Option<Unasked>) {
+    fn users(&self, trees: &[&ModuleTree], sides: [&JudgedSide; 2]) -> (Vec<User>, Option<UnaskedUsers>) {
         let (mut asked, unasked) = match (self.users.is_empty(), is_root()) {
             (false, _) => (self.users.clone(), None),
             (true, false) => (vec![User::ourselves()], None),
             (true, true) => {
-                let hands = self.hands(trees, sides);
-                let mut classes = users::of(trees, &hands);
+                let changers = self.changers(trees, sides);
+                let mut classes = users::of(trees, &changers);
                 classes.unasked.retain(|user| !self.members.contains(user));
-                (classes.asked, Unasked::of(&classes.unasked, hands.place()))
+                (classes.asked, UnaskedUsers::of(&classes.unasked, changers.place()))
             }
         };
         let further: Vec<User> = self.members.iter().filter(|user| !asked.contains(user)).cloned().collect();
@@ -187,8 +188,8 @@ impl Tools {
     }
 
     /// The users that can change what is evaluated.
-    fn hands(&self, trees: &[&Tree], sides: [&Side; 2]) -> Hands {
-        let mut inquiry = Inquiry::new();
+    fn changers(&self, trees: &[&ModuleTree], sides: [&JudgedSide; 2]) -> Changers {
+        let mut inquiry = TrustInquiry::new();
         trees.iter().for_each(|tree| inquiry.tree(tree));
         // A modulepath that could not be listed has no tree.
         sides.iter().flat_map(|side| &side.modulepaths).for_each(|path| inquiry.path(path));
@@ -197,7 +198,7 @@ impl Tools {
         inquiry.variables(self.variables.iter().map(|(_, value)| value));
         let own = sides.iter().flat_map(|side| &side.variables).map(|(_, value)| value.into());
         inquiry.variables(&own.collect::<Vec<OsString>>());
-        inquiry.hands()
+        inquiry.changers()
     }
 }
 
@@ -206,16 +207,17 @@ struct Asking<'a> {
     environments: [Environment; 2],
     naming: &'a Naming,
     /// The answers of each tool to each user.
-    walks: BTreeMap<(&'a Tool, &'a User), Mutex<Walk>>,
+    walks: BTreeMap<(&'a Tool, &'a User), Mutex<AnswerWalk>>,
     jobs: usize,
     count: Count<'a>,
 }
 
 /// The states of each tool and user.
-type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<State>>>;
+type States<'a> = BTreeMap<(&'a Tool, &'a User), Vec<Arc<ShellState>>>;
 
 /// The next questions to a tool as a user.
-type Round<'t, 'a> = &'t mut dyn FnMut(&'a Tool, &'a User, &mut Walk) -> Result<Vec<Asked>, ModulesError>;
+type Round<'t, 'a> =
+    &'t mut dyn FnMut(&'a Tool, &'a User, &mut AnswerWalk) -> Result<Vec<AskedQuestion>, ModulesError>;
 
 /// Rounds of questions.
 struct Talk<'t, 'a> {
@@ -290,7 +292,9 @@ impl<'a> Asking<'a> {
             let pairs = questions.iter().zip(&answers);
             pairs.for_each(|(asked, answer)| walk.hear(tool.kind, side, asked, answer, self.naming));
         }
-        let normal = |(asked, answer): (&Asked, &Answer)| self.naming.normal(tool.kind, &asked.words, answer);
+        let normal = |(asked, answer): (&AskedQuestion, &ToolAnswer)| {
+            self.naming.normal(tool.kind, &asked.words, answer)
+        };
         let own: Vec<String> = questions.iter().zip(&answers).map(normal).collect();
         let mut first = locked(first);
         let Some(other) = first.take() else {
@@ -375,7 +379,7 @@ impl Collections {
     }
 
     /// The files of a collection, one a side.
-    fn make(&self, state: &State, name: Option<&[u8]>) -> Result<[OsString; 2], ModulesError> {
+    fn make(&self, state: &ShellState, name: Option<&[u8]>) -> Result<[OsString; 2], ModulesError> {
         self.made.set(self.made.get() + 1);
         let paths = [0, 1].map(|side| self.directories[side].join(self.made.get().to_string()));
         for (side, path) in paths.iter().enumerate() {
@@ -392,19 +396,19 @@ impl Collections {
 struct Opened {
     /// Every user may ask: users that the caller named, or the one of this process.
     is_open: bool,
-    whose: BTreeMap<PathBuf, Whose>,
+    whose: BTreeMap<PathBuf, ChangedBy>,
 }
 
 impl Opened {
     fn may_ask(&mut self, user: &User, directories: &[PathBuf]) -> Result<bool, ModulesError> {
         for directory in directories {
             if !self.whose.contains_key(directory) {
-                let mut inquiry = Inquiry::new();
+                let mut inquiry = TrustInquiry::new();
                 inquiry.path(directory);
                 if let Some(scanned) = Scanned::of(directory)? {
                     inquiry.tree(&scanned.tree);
                 }
-                self.whose.insert(directory.clone(), inquiry.hands().whose());
+                self.whose.insert(directory.clone(), inquiry.changers().changed_by());
             }
         }
         let is_safe = |path: &PathBuf| self.whose.get(path).is_some_and(|whose| users::may_ask(*whose, user));
@@ -414,14 +418,14 @@ impl Opened {
 
 /// A modulepath, and the names in it that every tool must list.
 struct Scanned {
-    tree: Tree,
+    tree: ModuleTree,
     plain: BTreeSet<Vec<u8>>,
 }
 
 impl Scanned {
     /// Reads a modulepath; `None` if it cannot be listed or does not exist. The tools are asked about it all the same.
     fn of(path: &Path) -> Result<Option<Self>, ModulesError> {
-        let mut tree = match Tree::scan(path, ScanOptions::default()) {
+        let mut tree = match ModuleTree::scan(path, ScanOptions::default()) {
             Err(ModulesError::Read { .. }) => return Ok(None),
             tree => tree?,
         };
@@ -438,24 +442,24 @@ impl Scanned {
 }
 
 /// Modulefiles that every user and version lists; empty where an rc file may hide some.
-fn plain(tree: &Tree) -> BTreeSet<Vec<u8>> {
-    let hides = |(entry, role): (&scan::Entry, Role)| {
+fn plain(tree: &ModuleTree) -> BTreeSet<Vec<u8>> {
+    let hides = |(entry, role): (&scan::TreeEntry, FileRole)| {
         let has = |word: &[u8]| {
             entry.content().is_none_or(|text| text.windows(word.len()).any(|part| part == word))
         };
-        matches!(role, Role::Rc(_)) && (has(b"hide") || has(b"ignore") || has(b"source"))
+        matches!(role, FileRole::Rc(_)) && (has(b"hide") || has(b"ignore") || has(b"source"))
     };
     if tree.files().any(hides) {
         return BTreeSet::new();
     }
-    let is_plain = |(entry, role): &(&scan::Entry, Role)| {
-        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && tree.is_for_everybody(entry)
+    let is_plain = |(entry, role): &(&scan::TreeEntry, FileRole)| {
+        *role == FileRole::Module && entry.cookie() == Some(Cookie::Any) && tree.is_for_everybody(entry)
     };
     tree.files().filter(is_plain).map(|(entry, _)| entry.path.clone()).collect()
 }
 
 /// Refuses a tool that lists no modulefile of a modulepath: two empty answers are equal and prove nothing.
-fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result<(), ModulesError> {
+fn refuse_silence(tool: &Tool, names: &AskedNames, old: &[Option<Scanned>]) -> Result<(), ModulesError> {
     let silent = |scanned: &&Scanned| !scanned.plain.is_empty() && !names.has_one_of(&scanned.plain);
     match old.iter().flatten().find(silent) {
         Some(scanned) => {
@@ -466,9 +470,13 @@ fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result
 }
 
 /// Splits questions into pieces, each for one process.
-fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Asked>) -> Vec<Piece<'a>> {
-    let piece =
-        |questions: &[Asked]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
+fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<AskedQuestion>) -> Vec<Piece<'a>> {
+    let piece = |questions: &[AskedQuestion]| Piece {
+        tool,
+        user,
+        questions: questions.to_vec(),
+        first: Mutex::default(),
+    };
     questions.chunks(QUESTIONS_A_PROCESS).map(piece).collect()
 }
 
@@ -509,7 +517,7 @@ impl<'a> Count<'a> {
         piece: &Piece<'_>,
         side: usize,
         environment: &Environment,
-    ) -> Result<Vec<Answer>, ModulesError> {
+    ) -> Result<Vec<ToolAnswer>, ModulesError> {
         let asked = &piece.questions;
         let is_silent: Vec<bool> = {
             let silent = locked(&self.silent);
@@ -526,7 +534,7 @@ impl<'a> Count<'a> {
                 let more = now.count.saturating_sub(before);
                 before = before.max(now.count);
                 let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
-                let slow = now.slow.and_then(|number| left().nth(number)).map(Asked::shown);
+                let slow = now.slow.and_then(|number| left().nth(number)).map(AskedQuestion::shown);
                 let asked = self.asked.load(Ordering::Relaxed);
                 (self.progress)(VerifyProgress { answered, asked, slow });
             })?;
@@ -536,7 +544,7 @@ impl<'a> Count<'a> {
         let mut answers = answers.into_iter();
         Ok(is_silent
             .into_iter()
-            .map(|is_silent| if is_silent { Answer::none() } else { answers.next().unwrap_or_default() })
+            .map(|is_silent| if is_silent { ToolAnswer::none() } else { answers.next().unwrap_or_default() })
             .collect())
     }
 }

@@ -10,10 +10,10 @@ mod rewording;
 mod states;
 mod users;
 
-pub use judge::{Comparison, Tools, VerifyProgress};
+pub use judge::{JudgedComparison, ToolsJudge, VerifyProgress};
 pub(crate) use questions::{shown, without_target};
 pub(crate) use states::AFTER;
-pub use users::{Unasked, members};
+pub use users::{UnaskedUsers, members};
 
 use crate::ModulesError;
 use crate::tools::Environment;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Modulepaths, with the variables that their users need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Side {
+pub struct JudgedSide {
     /// The modulepaths. Shape: in the order of MODULEPATH; the n-th of one side stands for the n-th of the other.
     pub modulepaths: Vec<PathBuf>,
     /// Variables for this side, such as `MODULES_MCOOKIE_CHECK=eval`. Shape: name and value.
@@ -35,7 +35,7 @@ pub struct Side {
     pub over: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Side {
+impl JudgedSide {
     /// An environment with the modulepaths, the site's variables and the side's own.
     pub(crate) fn environment(&self, site: &[(OsString, OsString)]) -> Environment {
         let own = self.variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -88,18 +88,18 @@ pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
 #[derive(Clone, Copy, Debug)]
 pub struct NoJudge;
 
-impl Judge for NoJudge {
-    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+impl ConversionJudge for NoJudge {
+    fn differences(&mut self, _: &JudgedSide, _: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         Ok(Vec::new())
     }
 }
 
 /// The judge of a conversion.
-pub trait Judge {
+pub trait ConversionJudge {
     /// Asks every question of rule 24 of both sides, for every tool and class of users.
     ///
     /// Shape: sorted by tool, user, question; empty if the sides are equivalent.
     ///
     /// **Errors**: a tool cannot be run.
-    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError>;
+    fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError>;
 }

@@ -3,8 +3,8 @@
 //! These details are removed: the directories of a side (the n-th modulepath of both sides gets one name), the order and
 //! layout of JSON, the length of rules around a path, and the times in Lmod's table.
 
-use super::Side;
-use crate::tools::{Answer, ToolKind};
+use super::JudgedSide;
+use crate::tools::{ToolAnswer, ToolKind};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -24,16 +24,17 @@ pub(super) struct Naming {
 
 impl Naming {
     /// Names the paths of both sides in both answers: a tree may lead to files of the other, as virtual modules do.
-    pub(super) fn new(sides: [&Side; 2], collections: &[PathBuf; 2]) -> Self {
-        let named = |side: &Side| {
+    pub(super) fn new(sides: [&JudgedSide; 2], collections: &[PathBuf; 2]) -> Self {
+        let named = |side: &JudgedSide| {
             let paths = side.modulepaths.iter().enumerate();
             let named = paths.map(|(number, path)| {
                 (path.as_os_str().as_bytes().to_vec(), format!("<modulepath {}>", number + 1).into_bytes())
             });
             named.collect::<Vec<_>>()
         };
-        let root =
-            |side: &Side| side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()));
+        let root = |side: &JudgedSide| {
+            side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()))
+        };
         let roots = sides.into_iter().filter_map(root).collect();
         let saved = |path: &PathBuf| (path.as_os_str().as_bytes().to_vec(), b"<collections>".to_vec());
         let saved = collections.iter().map(saved).collect();
@@ -43,7 +44,7 @@ impl Naming {
     }
 
     /// The normal form of an answer.
-    pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &Answer) -> String {
+    pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &ToolAnswer) -> String {
         let is_json = question.iter().any(|word| word == "-j");
         let is_listing = question.iter().any(|word| LISTINGS.iter().any(|command| word == command));
         let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     fn naming() -> Naming {
-        let side = |paths: &[&str]| Side {
+        let side = |paths: &[&str]| JudgedSide {
             modulepaths: paths.iter().map(Into::into).collect(),
             variables: Vec::new(),
             root: None,
@@ -215,7 +216,7 @@ mod tests {
 
     fn normal(kind: ToolKind, words: &str, stdout: &str, stderr: &str) -> String {
         let question: Vec<OsString> = words.split(' ').map(Into::into).collect();
-        let answer = Answer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
+        let answer = ToolAnswer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
         naming().normal(kind, &question, &answer)
     }
 

@@ -1,8 +1,8 @@
 //! The questions that show the meaning of a module tree: all listings first; then each name in the listings and in the tree,
 //! with its default, latest and symbolic forms; and the environment that each load makes.
 
-use crate::scan::{self, Tree};
-use crate::tools::{Answer, Question, ToolKind};
+use crate::scan::{self, ModuleTree};
+use crate::tools::{Question, ToolAnswer, ToolKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -59,16 +59,16 @@ pub(super) fn listings(kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec
 
 /// Names to ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct AskedNames {
     /// Modules with their version, aliases and symbolic versions: names that may stand for a modulefile.
     modules: BTreeSet<Vec<u8>>,
     /// Names without a version: directories of the tree, and the part of a module before its last `/`.
     groups: BTreeSet<Vec<u8>>,
 }
 
-impl Names {
+impl AskedNames {
     /// Adds the names of a tree. Files that are no modulefiles are included: they must not become any.
-    pub(super) fn add_tree(&mut self, tree: &Tree) {
+    pub(super) fn add_tree(&mut self, tree: &ModuleTree) {
         for entry in &tree.entries {
             if matches!(entry.name(), b".modulerc" | b".version" | b".modulecache") {
                 continue;
@@ -128,7 +128,7 @@ impl Names {
 }
 
 /// The names in a listing, each with its modulepath; empty for an answer to another question.
-pub(super) fn listed(kind: ToolKind, question: &[OsString], answer: &Answer) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn listed(kind: ToolKind, question: &[OsString], answer: &ToolAnswer) -> Vec<(Vec<u8>, Vec<u8>)> {
     let has = |wanted: &str| question.iter().any(|word| word == wanted);
     match kind {
         ToolKind::Modules if has("-j") => in_json(&answer.stderr),
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_symbolic_version_of_lmod_is_asked_for_by_its_name() {
-        let mut names = Names::default();
+        let mut names = AskedNames::default();
         let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
         let question: Question = vec!["-t".into(), "avail".into()];
-        let answer = Answer { stderr, ..Answer::default() };
+        let answer = ToolAnswer { stderr, ..ToolAnswer::default() };
         listed(ToolKind::Lmod, &question, &answer).iter().for_each(|(_, name)| names.add(name));
         let of = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>();
         assert_eq!(names.modules, of(&["libb", "libb/1.0", "libb/sym"]));

@@ -11,9 +11,9 @@
 //! Each MODULEPATH is looked at once, after the first loads that lead to it.
 
 use super::normal::Naming;
-use super::questions::{Names, listed};
+use super::questions::{AskedNames, listed};
 use crate::ModulesError;
-use crate::tools::{Answer, Assignment, Question, ToolKind, assigning, exported, split_assignments};
+use crate::tools::{Assignment, Question, ToolAnswer, ToolKind, assigning, exported, split_assignments};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -30,15 +30,15 @@ type Listed = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
 type Paths = Vec<Vec<u8>>;
 
 /// A load that changes MODULEPATH: the shell in which, and the variables that each side sets.
-type Opening = (Option<Arc<State>>, [Option<Question>; 2]);
+type Opening = (Option<Arc<ShellState>>, [Option<Question>; 2]);
 
 /// Saves a collection of a shell and one more name; returns its file of each side, or nothing where the tool has no such files.
 pub(super) type Saving<'a> =
-    &'a mut dyn FnMut(&State, Option<&[u8]>) -> Result<Option<[OsString; 2]>, ModulesError>;
+    &'a mut dyn FnMut(&ShellState, Option<&[u8]>) -> Result<Option<[OsString; 2]>, ModulesError>;
 
 /// A shell in which modules are loaded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     /// Its number among the states of a user and a tool.
     number: usize,
     /// The loaded names, in their order.
@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) directories: Vec<PathBuf>,
 }
 
-impl State {
+impl ShellState {
     /// The content of a collection that Environment Modules saved in this shell, of one side, after one more load.
     pub(super) fn collection(&self, side: usize, name: Option<&[u8]>) -> Vec<u8> {
         let (assigned, _) = split_assignments(&self.variables[side]);
@@ -68,14 +68,14 @@ impl State {
 
 /// A question and the shell in which it is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct AskedQuestion {
     pub(super) words: Question,
-    state: Option<Arc<State>>,
+    state: Option<Arc<ShellState>>,
     /// The file of a saved collection, of each side, that ends the question.
     collection: Option<[OsString; 2]>,
 }
 
-impl Asked {
+impl AskedQuestion {
     /// In a shell without modules.
     pub(super) fn fresh(words: Question) -> Self {
         Self { words, state: None, collection: None }
@@ -85,7 +85,7 @@ impl Asked {
         Self { collection: Some(paths), ..Self::fresh(vec!["restore".into()]) }
     }
 
-    fn within(words: Question, state: &Arc<State>) -> Self {
+    fn within(words: Question, state: &Arc<ShellState>) -> Self {
         Self { state: Some(state.clone()), ..Self::fresh(words) }
     }
 
@@ -118,9 +118,9 @@ pub(crate) const AFTER: &str = ", after load ";
 
 /// The answers of a tool to a user, as far as later questions depend on them.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct AnswerWalk {
     /// Names in listings of shells without modules.
-    pub(super) names: Names,
+    pub(super) names: AskedNames,
     /// By state; 0 is the shell without modules.
     listed: BTreeMap<usize, Listed>,
     /// Loads that change MODULEPATH: the state in which, the name, and the variables of each side.
@@ -133,7 +133,7 @@ pub(super) struct Walk {
     states: usize,
 }
 
-impl Walk {
+impl AnswerWalk {
     pub(super) fn new(modulepaths: &[PathBuf], naming: &Naming) -> Self {
         let base = distinct(modulepaths.iter().map(|path| naming.rename(path.as_os_str().as_bytes())));
         Self { seen: BTreeSet::from([base.clone()]), base, ..Self::default() }
@@ -144,8 +144,8 @@ impl Walk {
         &mut self,
         kind: ToolKind,
         side: usize,
-        asked: &Asked,
-        answer: &Answer,
+        asked: &AskedQuestion,
+        answer: &ToolAnswer,
         naming: &Naming,
     ) {
         let state = asked.state.as_ref().map_or(0, |state| state.number);
@@ -175,7 +175,7 @@ impl Walk {
     }
 
     /// States that were found since the last call, each MODULEPATH once.
-    pub(super) fn new_states(&mut self, naming: &Naming) -> Vec<Arc<State>> {
+    pub(super) fn new_states(&mut self, naming: &Naming) -> Vec<Arc<ShellState>> {
         let mut states = Vec::new();
         for ((_, name), (from, variables)) in std::mem::take(&mut self.opening) {
             // The answers differ already if one side alone adds a modulepath.
@@ -194,44 +194,51 @@ impl Walk {
             if loaded.len() <= DEEPEST && self.seen.insert(modulepaths.clone()) {
                 self.states += 1;
                 let (number, variables) = (self.states, [old, new]);
-                states.push(Arc::new(State { number, loaded, variables, modulepaths, opened, directories }));
+                states.push(Arc::new(ShellState {
+                    number,
+                    loaded,
+                    variables,
+                    modulepaths,
+                    opened,
+                    directories,
+                }));
             }
         }
         states
     }
 
     /// Loads of names that several modulepaths have, each after a load that makes the tool read the rc files of one of them.
-    pub(super) fn primed(&self) -> Vec<Asked> {
+    pub(super) fn primed(&self) -> Vec<AskedQuestion> {
         let Some(listed) = self.listed.get(&0) else { return Vec::new() };
         let shared = shared(listed);
         let is_free = |name: &&Vec<u8>| self.loading.contains(*name) && !shared.contains(top(name));
         let first = |names: &BTreeSet<Vec<u8>>| names.iter().find(is_free).cloned();
         let primers: BTreeSet<Vec<u8>> = listed.values().filter_map(first).collect();
         let names = requests(listed, |_, name| shared.contains(top(name)));
-        let pair = |primer: &Vec<u8>, name: &Vec<u8>| Asked::fresh(words(&[b"load", primer, name]));
+        let pair = |primer: &Vec<u8>, name: &Vec<u8>| AskedQuestion::fresh(words(&[b"load", primer, name]));
         primers.iter().flat_map(|primer| names.iter().map(move |name| pair(primer, name))).collect()
     }
 
     /// The questions that a shell is asked once: listings and `purge`.
-    pub(super) fn listings(kind: ToolKind, state: &Arc<State>) -> impl Iterator<Item = Asked> {
+    pub(super) fn listings(kind: ToolKind, state: &Arc<ShellState>) -> impl Iterator<Item = AskedQuestion> {
         let questions = match kind {
             ToolKind::Modules => MODULES,
             ToolKind::Lmod => LMOD,
         };
         let question = |text: &&str| text.split(' ').map(OsString::from).collect();
-        questions.iter().map(question).map(|words| Asked::within(words, state))
+        questions.iter().map(question).map(|words| AskedQuestion::within(words, state))
     }
 
     /// The questions about names, after the listings. `collection` makes a saved collection of these names, in their order.
     pub(super) fn questions(
         &self,
-        state: &Arc<State>,
+        state: &Arc<ShellState>,
         collection: Saving<'_>,
-    ) -> Result<Vec<Asked>, ModulesError> {
+    ) -> Result<Vec<AskedQuestion>, ModulesError> {
         let Some(listed) = self.listed.get(&state.number) else { return Ok(Vec::new()) };
         let shared = shared(listed);
         let is_new = |path: &Vec<u8>, name: &[u8]| state.opened.contains(path) || shared.contains(top(name));
-        let here = |words: Question| Asked::within(words, state);
+        let here = |words: Question| AskedQuestion::within(words, state);
         let mut asked = Vec::new();
         let mut restored = vec![None];
         for name in requests(listed, is_new) {
@@ -239,12 +246,12 @@ impl Walk {
             let mut load = vec!["load".into()];
             load.extend(state.loaded.iter().cloned());
             load.push(OsString::from_vec(name.clone()));
-            asked.push(Asked::fresh(load));
+            asked.push(AskedQuestion::fresh(load));
             restored.extend((!name.contains(&b'/')).then_some(Some(name)));
         }
         for name in restored {
             if let Some(paths) = collection(state, name.as_deref())? {
-                asked.push(Asked::restore(paths));
+                asked.push(AskedQuestion::restore(paths));
             }
         }
         asked.extend(swaps(listed, state).map(here));
@@ -253,7 +260,7 @@ impl Walk {
 }
 
 /// Exchanges of the last load for every other version of it.
-fn swaps(listed: &Listed, state: &State) -> impl Iterator<Item = Question> {
+fn swaps(listed: &Listed, state: &ShellState) -> impl Iterator<Item = Question> {
     let last = state.loaded.last().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
     let others: BTreeSet<Vec<u8>> = listed.values().flatten().cloned().collect();
     let others: Vec<_> = others.into_iter().filter(|name| top(name) == top(&last) && *name != last).collect();

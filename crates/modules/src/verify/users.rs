@@ -1,11 +1,11 @@
 //! The users whose answers may differ: one for each way in which the permissions of a tree treat a user.
 
-use super::Side;
+use super::JudgedSide;
 use crate::ModulesError;
 use crate::access::{Access, Permission};
-use crate::scan::{Entry, Tree};
+use crate::scan::{ModuleTree, TreeEntry};
 use crate::tools::User;
-use crate::trust::{Hands, NOBODY, Whose, ordinary};
+use crate::trust::{ChangedBy, Changers, NOBODY, ordinary};
 use quell_base::shown;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,8 +30,8 @@ pub(super) struct Classes {
 /// A tree that only root can change is evaluated as each class. A tree that one other user can change is evaluated as that
 /// user and as a user without rights; any other tree only as a user without rights. The authors of a tree choose its owners,
 /// groups and lists, and a modulefile runs with the rights of the class that evaluates it.
-pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
-    let whose = hands.whose();
+pub(super) fn of(trees: &[&ModuleTree], changers: &Changers) -> Classes {
+    let whose = changers.changed_by();
     let (classes, further_sets) = all(trees);
     let (asked, mut unasked): (Vec<User>, Vec<User>) =
         classes.into_iter().partition(|user| may_ask(whose, user));
@@ -40,11 +40,11 @@ pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
 }
 
 /// Tells whether the authors of a tree could not misuse this user's rights.
-pub(super) fn may_ask(whose: Whose, user: &User) -> bool {
+pub(super) fn may_ask(whose: ChangedBy, user: &User) -> bool {
     match whose {
-        Whose::Roots => true,
-        Whose::Of(owner) => is_ordinary(user) || user.number() == Some(owner),
-        Whose::Many => is_ordinary(user),
+        ChangedBy::Roots => true,
+        ChangedBy::Of(owner) => is_ordinary(user) || user.number() == Some(owner),
+        ChangedBy::Many => is_ordinary(user),
     }
 }
 
@@ -56,7 +56,7 @@ fn is_ordinary(user: &User) -> bool {
 }
 
 /// Every class, and the members of sets of groups beyond [`MOST_GROUP_SETS`].
-fn all(trees: &[&Tree]) -> (Vec<User>, Vec<User>) {
+fn all(trees: &[&ModuleTree]) -> (Vec<User>, Vec<User>) {
     let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(|tree| guarded(tree)).collect();
     let accesses = || guarded.iter().map(|(access, _)| *access);
     let lists = || accesses().filter_map(|access| access.acl.as_ref());
@@ -98,7 +98,7 @@ pub fn members(groups: &[u32]) -> Vec<User> {
 
 /// The users that were not asked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unasked {
+pub struct UnaskedUsers {
     /// The users' names. Shape: at least one.
     pub users: Vec<String>,
     /// The flags that include them.
@@ -107,7 +107,7 @@ pub struct Unasked {
     pub place: Option<PathBuf>,
 }
 
-impl Unasked {
+impl UnaskedUsers {
     /// Users that were left out because of a place, or else because of their number.
     pub(super) fn of(users: &[User], place: Option<&Path>) -> Option<Self> {
         let mut flags = Vec::new();
@@ -128,7 +128,7 @@ impl Unasked {
     }
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for UnaskedUsers {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let users = few(&self.users);
         match &self.place {
@@ -157,7 +157,7 @@ fn few(words: &[String]) -> String {
 /// Sets of groups that a user must be in at once, to pass closed directories on the way to a file of another group.
 ///
 /// Shape: two or more each, sorted.
-fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
+fn together(trees: &[&ModuleTree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
     // The groups that open something that is closed to others.
     let openers = |(access, permission): Guarded<'_>| -> Vec<u32> {
         let listed = access.acl.iter().flat_map(|list| &list.groups).map(|(group, _)| *group);
@@ -165,7 +165,7 @@ fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
         std::iter::once(access.gid).chain(listed).filter(|group| may(*group) && !may(nogroup)).collect()
     };
     // A group, with those that its members need on the way.
-    let with_way = |tree: &Tree, entry: &Entry, group: u32| {
+    let with_way = |tree: &ModuleTree, entry: &TreeEntry, group: u32| {
         let mut groups = vec![group];
         let above = tree.directories(&entry.path).filter_map(|directory| directory.access.as_ref());
         for directory in std::iter::once(&tree.access).chain(above) {
@@ -191,12 +191,12 @@ fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
 /// closed, such as one for temporary files, and every answer would differ.
 ///
 /// **Errors**: [`ModulesError::OutOfReach`]; [`ModulesError::Run`] for a user as which this process cannot act.
-pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), ModulesError> {
+pub(super) fn refuse_unreachable(user: &User, sides: [&JudgedSide; 2]) -> Result<(), ModulesError> {
     let is_closed = |path: &Path| match path.metadata() {
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
         Ok(_) => false,
     };
-    let places = sides.map(Side::places);
+    let places = sides.map(JudgedSide::places);
     let pairs = || places[0].iter().zip(&places[1]);
     let closed = user.act(|| {
         let one_of = |(old, new): (&PathBuf, &PathBuf)| match (is_closed(old), is_closed(new)) {
@@ -218,7 +218,7 @@ pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), M
 type Guarded<'a> = (&'a Access, Permission);
 
 /// The modulepath itself, and every file and directory in it.
-fn guarded(tree: &Tree) -> impl Iterator<Item = Guarded<'_>> {
+fn guarded(tree: &ModuleTree) -> impl Iterator<Item = Guarded<'_>> {
     let entries = tree.entries.iter().filter_map(|entry| Some((entry.access.as_ref()?, entry.permission()?)));
     std::iter::once((&tree.access, Permission::List)).chain(entries)
 }
@@ -246,21 +246,21 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::scan::EntryKind;
-    use crate::trust::Inquiry;
+    use crate::trust::TrustInquiry;
 
     fn access(uid: u32, gid: u32, mode: u32) -> Access {
         Access { mode, uid, gid, acl: None }
     }
 
-    fn asked(trees: &[&Tree]) -> Vec<User> {
-        let mut inquiry = Inquiry::new();
+    fn asked(trees: &[&ModuleTree]) -> Vec<User> {
+        let mut inquiry = TrustInquiry::new();
         trees.iter().for_each(|tree| inquiry.tree(tree));
-        of(trees, &inquiry.hands()).asked
+        of(trees, &inquiry.changers()).asked
     }
 
     /// `of` is user, group and mode.
-    fn entry(path: &str, of: (u32, u32, u32), kind: EntryKind) -> Entry {
-        Entry {
+    fn entry(path: &str, of: (u32, u32, u32), kind: EntryKind) -> TreeEntry {
+        TreeEntry {
             path: path.into(),
             is_link: false,
             access: Some(access(of.0, of.1, of.2)),
@@ -271,9 +271,9 @@ mod tests {
         }
     }
 
-    fn tree(files: &[(u32, u32, u32)]) -> Tree {
+    fn tree(files: &[(u32, u32, u32)]) -> ModuleTree {
         let entries = files.iter().map(|file| entry("a/1", *file, EntryKind::File(Vec::new()))).collect();
-        Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }
+        ModuleTree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             entry("a/2", (0, 50, 0o640), file()),
             entry("a/3", (0, 0, 0o600), file()),
         ];
-        let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
+        let tree = ModuleTree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
         let users = asked(&[&tree]);
         let both: Vec<&User> = users.iter().filter(|user| user.name.contains(" and ")).collect();
         assert_eq!(both.len(), 1, "{users:?}");
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_others_could_have_written_is_evaluated_as_them_or_without_rights() {
-        let names = |tree: &Tree| asked(&[tree]).into_iter().map(|user| user.name).collect::<Vec<_>>();
+        let names = |tree: &ModuleTree| asked(&[tree]).into_iter().map(|user| user.name).collect::<Vec<_>>();
         for (file, expected) in [
             ((0, 0, 0o644), &["root", "others"][..]),
             ((0, 0, 0o664), &["root", "others"]),
@@ -337,11 +337,11 @@ mod tests {
             [directory, entry(&format!("{number}/f"), (0, 200 + number, 0o640), EntryKind::File(Vec::new()))]
         };
         let entries = (10..50).flat_map(pair).collect();
-        let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
-        let classes = of(&[&tree], &Inquiry::new().hands());
+        let tree = ModuleTree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
+        let classes = of(&[&tree], &TrustInquiry::new().changers());
         let sets = |users: &[User]| users.iter().filter(|user| user.name.contains(" and ")).count();
         assert_eq!((sets(&classes.asked), classes.unasked.len()), (32, 8));
-        let told = Unasked::of(&classes.unasked, None).unwrap();
+        let told = UnaskedUsers::of(&classes.unasked, None).unwrap();
         assert_eq!(told.users[7], "a member of groups 149 and 249");
         assert!(told.to_string().contains("; at most 32 sets of groups are asked"), "{told}");
     }
@@ -349,11 +349,11 @@ mod tests {
     #[test]
     fn who_is_not_asked_is_told_with_the_flags() {
         let tree = tree(&[(9, 0, 0o600), (8, 0, 0o600), (0, 60, 0o640)]);
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = TrustInquiry::new();
         inquiry.tree(&tree);
-        let hands = inquiry.hands();
-        let classes = of(&[&tree], &hands);
-        let told = Unasked::of(&classes.unasked, hands.place()).unwrap();
+        let changers = inquiry.changers();
+        let classes = of(&[&tree], &changers);
+        let told = UnaskedUsers::of(&classes.unasked, changers.place()).unwrap();
         assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 60"]);
         assert!(told.to_string().contains("other users can change `/m/a/1`"), "{told}");
     }

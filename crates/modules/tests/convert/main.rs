@@ -14,7 +14,7 @@ mod virtual_modules;
 use quell_modules::convert::{self, Consent, ConversionPlan, Destination, FileChange, Strategy};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{ToolKind, User};
-use quell_modules::verify::{Judge, Side};
+use quell_modules::verify::{ConversionJudge, JudgedSide};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{chown, symlink};

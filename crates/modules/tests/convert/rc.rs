@@ -62,7 +62,7 @@ fn privileged_rule_6_a_name_in_two_modulepaths_has_the_default_of_each() {
     fs::create_dir(&target).unwrap();
     let made = [target.join("tree"), target.join("second")];
     paths.iter().zip(&made).for_each(|(path, made)| recipe(path, made, ""));
-    let side = |paths: &[PathBuf]| Side { modulepaths: paths.to_vec(), ..Side::default() };
+    let side = |paths: &[PathBuf]| JudgedSide { modulepaths: paths.to_vec(), ..JudgedSide::default() };
     let differences = judge(&tools[..1], &[others()]).differences(&side(&paths), &side(&made)).unwrap();
     assert!(!differences.is_empty(), "the recipe keeps these trees, so they prove nothing");
 }

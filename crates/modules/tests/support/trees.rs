@@ -2,9 +2,9 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part")]
 
 use quell_modules::convert::{self, Consent, ConversionPlan, Destination, Strategy, SystemNames, Written};
-use quell_modules::scan::{ScanOptions, Tree};
+use quell_modules::scan::{ModuleTree, ScanOptions};
 use quell_modules::tools::{Tool, ToolKind, User};
-use quell_modules::verify::{Difference, Judge, Side, Tools};
+use quell_modules::verify::{ConversionJudge, Difference, JudgedSide, ToolsJudge};
 use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZero;
@@ -24,9 +24,15 @@ pub(crate) fn modules() -> Option<Vec<Tool>> {
 }
 
 /// A judge that asks these tools as these users.
-pub(crate) fn judge(tools: &[Tool], users: &[User]) -> Tools {
+pub(crate) fn judge(tools: &[Tool], users: &[User]) -> ToolsJudge {
     let jobs = NonZero::new(2).unwrap();
-    Tools { tools: tools.to_vec(), users: users.to_vec(), members: Vec::new(), variables: Vec::new(), jobs }
+    ToolsJudge {
+        tools: tools.to_vec(),
+        users: users.to_vec(),
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs,
+    }
 }
 
 /// Makes a tree. Each content gets a cookie in front of it, unless it begins with `!`, which is removed.
@@ -53,13 +59,13 @@ pub(crate) fn planned(paths: &[PathBuf], strategy: Strategy) -> ConversionPlan {
 
 /// The plan for trees, with these options.
 pub(crate) fn planned_with(paths: &[PathBuf], strategy: Strategy, consent: Consent) -> ConversionPlan {
-    let trees: Vec<Tree> =
-        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
+    let trees: Vec<ModuleTree> =
+        paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
     convert::plan(&trees, strategy, consent, &mut SystemNames)
 }
 
 /// Converts trees into `out`.
-pub(crate) fn converted(plan: &ConversionPlan, out: &Path, judge: &mut dyn Judge) -> Written {
+pub(crate) fn converted(plan: &ConversionPlan, out: &Path, judge: &mut dyn ConversionJudge) -> Written {
     convert::write(plan, &Destination::Out(out.to_owned()), judge).unwrap()
 }
 
@@ -110,12 +116,12 @@ fn walk(directory: &Path, rc_files: &mut Vec<PathBuf>) {
 
 /// The differences between two modulepaths.
 pub(crate) fn compared(
-    judge: &mut Tools,
+    judge: &mut ToolsJudge,
     old: &Path,
     new: &Path,
     variables: Vec<(String, String)>,
 ) -> Vec<Difference> {
-    let side = |path: &Path, variables| Side {
+    let side = |path: &Path, variables| JudgedSide {
         modulepaths: vec![path.to_owned()],
         variables,
         root: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 
 /// A setting that bars something, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Cause {
 
 /// The settings that can bar a run. `None` where the node has no such setting.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Node {
+pub(super) struct NodeSettings {
     pub(super) release: String,
     pub(super) max_user_namespaces: Option<u64>,
     pub(super) max_mnt_namespaces: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) enum Erofs {
     NotLoaded,
 }
 
-impl Node {
+impl NodeSettings {
     /// Those of this node, as this process sees it.
     pub(super) fn read() -> Self {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -81,16 +81,20 @@ fn erofs(release: &str) -> Erofs {
 }
 
 /// The setting that bars `refused` on `node`; `None` if no usual cause fits.
-pub(super) fn of(refused: &Unavailable, node: &Node) -> Option<Cause> {
+pub(super) fn of(refused: &Unavailable, node: &NodeSettings) -> Option<Cause> {
     match (refused.step, refused.errno) {
-        (Step::OpenFuse, errno) => Some(fuse_device(errno, node)),
-        (Step::Mount, Errno::NODEV) => Some(fuse_module("the kernel has no FUSE file system")),
-        (Step::MakeNamespace, Errno::NOSPC | Errno::USERS) => Some(limit(node)),
-        (Step::MakeNamespace, Errno::INVAL | Errno::NOSYS) if !node.filtered => {
+        (SetupStep::OpenFuse, errno) => Some(fuse_device(errno, node)),
+        (SetupStep::Mount, Errno::NODEV) => Some(fuse_module("the kernel has no FUSE file system")),
+        (SetupStep::MakeNamespace, Errno::NOSPC | Errno::USERS) => Some(limit(node)),
+        (SetupStep::MakeNamespace, Errno::INVAL | Errno::NOSYS) if !node.filtered => {
             Some(cause("the kernel has no user namespaces", "a kernel with CONFIG_USER_NS"))
         }
         (
-            Step::MakeNamespace | Step::MapIdentity | Step::IsolateMounts | Step::Mount | Step::Join,
+            SetupStep::MakeNamespace
+            | SetupStep::MapIdentity
+            | SetupStep::IsolateMounts
+            | SetupStep::Mount
+            | SetupStep::Join,
             Errno::PERM | Errno::ACCESS | Errno::NOSYS,
         ) => Some(policy(node)),
         _ => None,
@@ -107,7 +111,7 @@ fn sysctl(setting: &str, value: &str) -> String {
 }
 
 /// Too many namespaces, or none allowed.
-fn limit(node: &Node) -> Cause {
+fn limit(node: &NodeSettings) -> Cause {
     let limits = [
         ("user.max_user_namespaces", node.max_user_namespaces),
         ("user.max_mnt_namespaces", node.max_mnt_namespaces),
@@ -125,7 +129,7 @@ fn limit(node: &Node) -> Cause {
 }
 
 /// Permission was denied: the first of the policies that are in force.
-fn policy(node: &Node) -> Cause {
+fn policy(node: &NodeSettings) -> Cause {
     if node.userns_clone == Some(0) {
         let setting = "kernel.unprivileged_userns_clone";
         return cause(format!("`{setting}` is 0"), sysctl(setting, "1"));
@@ -147,7 +151,7 @@ fn policy(node: &Node) -> Cause {
     )
 }
 
-fn fuse_device(errno: Errno, node: &Node) -> Cause {
+fn fuse_device(errno: Errno, node: &NodeSettings) -> Cause {
     match (errno, node.fuse) {
         (Errno::NOENT, _) | (_, None) => fuse_module("`/dev/fuse` is missing"),
         (Errno::NODEV | Errno::NXIO, _) => fuse_module("the kernel module `fuse` is not loaded"),
@@ -176,44 +180,53 @@ mod tests {
 
     #[test]
     fn the_setting_that_bars_a_step_is_named() {
-        let plain = Node { max_user_namespaces: Some(100), fuse: Some((0o600, 0, 0)), ..Node::default() };
-        let with = |change: fn(&mut Node)| {
+        let plain = NodeSettings {
+            max_user_namespaces: Some(100),
+            fuse: Some((0o600, 0, 0)),
+            ..NodeSettings::default()
+        };
+        let with = |change: fn(&mut NodeSettings)| {
             let mut node = plain.clone();
             change(&mut node);
             node
         };
         for (step, errno, node, expected) in [
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::NOSPC,
                 with(|n| n.max_user_namespaces = Some(0)),
                 "max_user_namespaces` is 0",
             ),
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::NOSPC,
                 with(|n| n.max_mnt_namespaces = Some(0)),
                 "max_mnt_namespaces` is 0",
             ),
-            (Step::MakeNamespace, Errno::NOSPC, plain.clone(), "(100) is used up"),
+            (SetupStep::MakeNamespace, Errno::NOSPC, plain.clone(), "(100) is used up"),
             (
-                Step::MakeNamespace,
+                SetupStep::MakeNamespace,
                 Errno::PERM,
                 with(|n| n.userns_clone = Some(0)),
                 "unprivileged_userns_clone` is 0",
             ),
-            (Step::MapIdentity, Errno::ACCESS, with(|n| n.apparmor_restricts = Some(1)), "apparmor_restrict"),
-            (Step::Mount, Errno::PERM, with(|n| n.filtered = true), "seccomp"),
-            (Step::MakeNamespace, Errno::INVAL, plain.clone(), "no user namespaces"),
-            (Step::OpenFuse, Errno::ACCESS, plain.clone(), "mode 0600, owner 0"),
-            (Step::OpenFuse, Errno::NOENT, with(|n| n.fuse = None), "is missing"),
-            (Step::OpenFuse, Errno::PERM, plain.clone(), "cgroup"),
-            (Step::OpenFuse, Errno::NODEV, plain.clone(), "not loaded"),
+            (
+                SetupStep::MapIdentity,
+                Errno::ACCESS,
+                with(|n| n.apparmor_restricts = Some(1)),
+                "apparmor_restrict",
+            ),
+            (SetupStep::Mount, Errno::PERM, with(|n| n.filtered = true), "seccomp"),
+            (SetupStep::MakeNamespace, Errno::INVAL, plain.clone(), "no user namespaces"),
+            (SetupStep::OpenFuse, Errno::ACCESS, plain.clone(), "mode 0600, owner 0"),
+            (SetupStep::OpenFuse, Errno::NOENT, with(|n| n.fuse = None), "is missing"),
+            (SetupStep::OpenFuse, Errno::PERM, plain.clone(), "cgroup"),
+            (SetupStep::OpenFuse, Errno::NODEV, plain.clone(), "not loaded"),
         ] {
             let found = of(&Unavailable::new(step, errno), &node).unwrap();
             assert!(found.setting.contains(expected), "{step:?} {errno:?}: {found:?}");
             assert!(!found.ask.is_empty());
         }
-        assert_eq!(of(&Unavailable::new(Step::OpenRoot, Errno::PERM), &plain), None);
+        assert_eq!(of(&Unavailable::new(SetupStep::OpenRoot, Errno::PERM), &plain), None);
     }
 }

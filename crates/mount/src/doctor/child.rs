@@ -12,11 +12,11 @@ use rustix::thread::UnshareFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::extract::place::mount_tmpfs;
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
-use crate::message::{Failure, receive, send};
+use crate::message::{UnavailableMessage, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege, isolate, map_identity, mount_connection};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, unshare_namespaces};
 
@@ -26,7 +26,7 @@ enum FromChild {
     /// It worked. For the mount: whether the kernel offers to resend requests, where it said so.
     Done { resend: Option<bool> },
     /// It did not.
-    Refused(Failure),
+    Refused(UnavailableMessage),
 }
 
 /// A child that holds a mount until this is dropped.
@@ -48,7 +48,7 @@ struct Child {
 impl Child {
     /// Starts a child that does `work`, which may speak by the socket, and ends.
     fn start(alone: &SingleThreaded, work: impl FnOnce(&OwnedFd)) -> Result<Self, Unavailable> {
-        let failed = |errno| Unavailable::new(Step::StartServer, errno);
+        let failed = |errno| Unavailable::new(SetupStep::StartServer, errno);
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed)?;
         match fork(alone).map_err(failed)? {
@@ -64,7 +64,7 @@ impl Child {
     fn hear<M: DeserializeOwned>(&self) -> Result<(M, Vec<OwnedFd>), Unavailable> {
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN);
         let heard = socket.and_then(|socket| receive::<M>(socket)).and_then(|heard| heard.ok_or(Errno::PIPE));
-        heard.map_err(|errno| Unavailable::new(Step::StartServer, errno))
+        heard.map_err(|errno| Unavailable::new(SetupStep::StartServer, errno))
     }
 }
 
@@ -99,8 +99,8 @@ pub(super) fn user_namespace(alone: &SingleThreaded) -> Result<(), Unavailable> 
     in_a_child(alone, || {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         unshare_namespaces(UnshareFlags::NEWUSER)
-            .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
-        map_identity(uid, gid).map_err(|errno| Unavailable::new(Step::MapIdentity, errno))
+            .map_err(|errno| Unavailable::new(SetupStep::MakeNamespace, errno))?;
+        map_identity(uid, gid).map_err(|errno| Unavailable::new(SetupStep::MapIdentity, errno))
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) fn user_namespace(alone: &SingleThreaded) -> Result<(), Unavailable> 
 pub(super) fn extraction(alone: &SingleThreaded) -> Result<(), Unavailable> {
     in_a_child(alone, || {
         isolate(Privilege::of_this_process())?;
-        mount_tmpfs("quell-doctor", &place(), 0).map_err(|errno| Unavailable::new(Step::Extract, errno))
+        mount_tmpfs("quell-doctor", &place(), 0).map_err(|errno| Unavailable::new(SetupStep::Extract, errno))
     })
 }
 
@@ -125,7 +125,7 @@ pub(super) fn mount(alone: &SingleThreaded) -> Result<Mounted, Unavailable> {
         };
         let outcome = mount_connection(&place).and_then(|(device, _mounted)| {
             let namespaces = Namespaces::of_this_process(privilege)
-                .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
+                .map_err(|errno| Unavailable::new(SetupStep::MakeNamespace, errno))?;
             Ok((namespaces, device))
         });
         match outcome {
@@ -143,7 +143,7 @@ pub(super) fn mount(alone: &SingleThreaded) -> Result<Mounted, Unavailable> {
         (FromChild::Refused(failure), _) => Err(failure.into()),
         (FromChild::Done { resend }, descriptors) => {
             let namespaces = Namespaces::from_descriptors(descriptors);
-            let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
+            let namespaces = namespaces.ok_or(Unavailable::new(SetupStep::Join, Errno::BADMSG))?;
             Ok(Mounted { namespaces, resend, _child: child })
         }
     }

@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 use quell_image::Beyond;
 use rustix::fs::MemfdFlags;
 
-use crate::budget::Budget;
-use crate::error::{ImageError, RunError, Step, Unavailable};
-use crate::loaded::{LoadedImage, Trust};
+use crate::budget::MemoryBudget;
+use crate::error::{ImageError, RunError, SetupStep, Unavailable};
+use crate::loaded::{ImageTrust, LoadedImage};
 use crate::namespace::{Privilege, open_fuse};
 use crate::sys::process::SingleThreaded;
 pub use cause::Cause;
-use cause::Node;
+use cause::NodeSettings;
 use child::{extraction, join, mount, user_namespace};
 
 /// Something that `quell` needs, or can use, of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum NodeNeed {
     /// A user namespace, for users other than root.
     UserNamespace,
     /// A mount namespace.
@@ -53,7 +53,7 @@ pub enum Subject {
 
 /// The answer of a node to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum NodeAnswer {
     /// It was done.
     Yes,
     /// It was refused.
@@ -64,11 +64,11 @@ pub enum Answer {
 
 /// A finding about one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct NodeFinding {
     /// The subject.
-    pub subject: Subject,
+    pub subject: NodeNeed,
     /// The answer of the node.
-    pub answer: Answer,
+    pub answer: NodeAnswer,
     /// The refused step and its error, or a remark.
     pub detail: Option<String>,
     /// The setting that bars it, and the remedy.
@@ -79,7 +79,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
     /// One for each subject, in the order in which a run needs them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<NodeFinding>,
     /// True if a run can mount its image.
     pub mounts: bool,
     /// True if a run can extract its image.
@@ -91,7 +91,7 @@ pub struct Examination {
 /// **Errors** [`RunError::Threads`] if the process has more than one thread: its children could not do anything.
 pub fn examine() -> Result<Examination, RunError> {
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
-    let node = Node::read();
+    let node = NodeSettings::read();
     let user = user_namespace(&alone);
     let mounted = mount(&alone);
     let joined = match &mounted {
@@ -103,9 +103,9 @@ pub fn examine() -> Result<Examination, RunError> {
     judge.user_namespace(&user, mounted.as_ref().err());
     judge.on_the_way(mounted.as_ref().err());
     match joined {
-        Some(Err(refused)) => judge.refused(Subject::Join, &refused),
-        Some(Ok(())) => judge.add(Subject::Join, Answer::Yes, None),
-        None => judge.add(Subject::Join, Answer::Unknown, None),
+        Some(Err(refused)) => judge.refused(NodeNeed::Join, &refused),
+        Some(Ok(())) => judge.add(NodeNeed::Join, NodeAnswer::Yes, None),
+        None => judge.add(NodeNeed::Join, NodeAnswer::Unknown, None),
     }
     let extracted = extraction(&alone);
     judge.extraction(&extracted, mounts);
@@ -129,9 +129,9 @@ pub struct ImageFacts {
 /// Opens an image as a run would.
 ///
 /// **Errors** see [`ImageError`].
-pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
+pub fn image(path: &Path, trust: ImageTrust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
-    let loaded = LoadedImage::open(path, trust, Budget::Available)?;
+    let loaded = LoadedImage::open(path, trust, MemoryBudget::Available)?;
     let path =
         |place: quell_image::IndexedDirectory<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();
@@ -141,18 +141,23 @@ pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
 
 /// Turns what the children said into findings.
 struct Judge<'n> {
-    node: &'n Node,
-    findings: Vec<Finding>,
+    node: &'n NodeSettings,
+    findings: Vec<NodeFinding>,
 }
 
 impl Judge<'_> {
-    fn add(&mut self, subject: Subject, answer: Answer, detail: Option<String>) {
-        self.findings.push(Finding { subject, answer, detail, cause: None });
+    fn add(&mut self, subject: NodeNeed, answer: NodeAnswer, detail: Option<String>) {
+        self.findings.push(NodeFinding { subject, answer, detail, cause: None });
     }
 
-    fn refused(&mut self, subject: Subject, refused: &Unavailable) {
+    fn refused(&mut self, subject: NodeNeed, refused: &Unavailable) {
         let cause = cause::of(refused, self.node);
-        self.findings.push(Finding { subject, answer: Answer::No, detail: Some(refused.to_string()), cause });
+        self.findings.push(NodeFinding {
+            subject,
+            answer: NodeAnswer::No,
+            detail: Some(refused.to_string()),
+            cause,
+        });
     }
 
     /// A namespace that can be made but not be given an identity, or not be mounted in, is of no use.
@@ -160,41 +165,41 @@ impl Judge<'_> {
         let root = Privilege::of_this_process() == Privilege::Administrator;
         match (alone, mounting) {
             (Err(refused), _) => {
-                self.refused(Subject::UserNamespace, refused);
+                self.refused(NodeNeed::UserNamespace, refused);
                 if root && let Some(last) = self.findings.last_mut() {
                     last.detail = Some("refused; root does without, other users do not".to_owned());
                 }
             }
-            (Ok(()), Some(refused)) if refused.step == Step::MapIdentity => {
-                self.refused(Subject::UserNamespace, refused);
+            (Ok(()), Some(refused)) if refused.step == SetupStep::MapIdentity => {
+                self.refused(NodeNeed::UserNamespace, refused);
             }
-            (Ok(()), _) => self.add(Subject::UserNamespace, Answer::Yes, None),
+            (Ok(()), _) => self.add(NodeNeed::UserNamespace, NodeAnswer::Yes, None),
         }
     }
 
     /// The subjects that one child met one after the other, up to the one that was refused.
     fn on_the_way(&mut self, refused: Option<&Unavailable>) {
-        const WAY: [Subject; 3] = [Subject::MountNamespace, Subject::FuseDevice, Subject::FuseMount];
+        const WAY: [NodeNeed; 3] = [NodeNeed::MountNamespace, NodeNeed::FuseDevice, NodeNeed::FuseMount];
         let stop = refused.map(|refused| match refused.step {
-            Step::Mount => Subject::FuseMount,
-            Step::OpenFuse => Subject::FuseDevice,
-            _ => Subject::MountNamespace,
+            SetupStep::Mount => NodeNeed::FuseMount,
+            SetupStep::OpenFuse => NodeNeed::FuseDevice,
+            _ => NodeNeed::MountNamespace,
         });
-        let user_barred = self.findings.iter().any(|finding| finding.answer == Answer::No);
-        let mut answer = Answer::Yes;
+        let user_barred = self.findings.iter().any(|finding| finding.answer == NodeAnswer::No);
+        let mut answer = NodeAnswer::Yes;
         for subject in WAY {
             match refused {
                 Some(refused) if stop == Some(subject) => {
-                    let needs_user = subject == Subject::MountNamespace && user_barred;
+                    let needs_user = subject == NodeNeed::MountNamespace && user_barred;
                     if needs_user && Privilege::of_this_process() == Privilege::User {
-                        self.add(subject, Answer::Unknown, Some("needs the user namespace".to_owned()));
+                        self.add(subject, NodeAnswer::Unknown, Some("needs the user namespace".to_owned()));
                     } else {
                         self.refused(subject, refused);
                     }
-                    answer = Answer::Unknown;
+                    answer = NodeAnswer::Unknown;
                 }
                 // The device can be looked at from outside too.
-                _ if subject == Subject::FuseDevice && answer == Answer::Unknown => self.fuse_device(),
+                _ if subject == NodeNeed::FuseDevice && answer == NodeAnswer::Unknown => self.fuse_device(),
                 _ => self.add(subject, answer, None),
             }
         }
@@ -202,33 +207,33 @@ impl Judge<'_> {
 
     fn fuse_device(&mut self) {
         match open_fuse() {
-            Ok(_device) => self.add(Subject::FuseDevice, Answer::Yes, None),
-            Err(refused) => self.refused(Subject::FuseDevice, &refused),
+            Ok(_device) => self.add(NodeNeed::FuseDevice, NodeAnswer::Yes, None),
+            Err(refused) => self.refused(NodeNeed::FuseDevice, &refused),
         }
     }
 
     /// Names the limits of an extraction if it is the only mode.
     fn extraction(&mut self, tried: &Result<(), Unavailable>, mounts: bool) {
         match tried {
-            Ok(()) if mounts => self.add(Subject::Extraction, Answer::Yes, None),
+            Ok(()) if mounts => self.add(NodeNeed::Extraction, NodeAnswer::Yes, None),
             Ok(()) => {
                 let limits = "takes the content's size in memory; writes below the image fail";
-                self.add(Subject::Extraction, Answer::Yes, Some(limits.to_owned()));
+                self.add(NodeNeed::Extraction, NodeAnswer::Yes, Some(limits.to_owned()));
             }
             // The namespace was refused, which is told already.
-            Err(refused) if refused.step != Step::Extract => {
-                self.add(Subject::Extraction, Answer::Unknown, None)
+            Err(refused) if refused.step != SetupStep::Extract => {
+                self.add(NodeNeed::Extraction, NodeAnswer::Unknown, None)
             }
-            Err(refused) => self.refused(Subject::Extraction, refused),
+            Err(refused) => self.refused(NodeNeed::Extraction, refused),
         }
     }
 
     fn memory_file(&mut self) {
         match rustix::fs::memfd_create("quell-doctor", MemfdFlags::CLOEXEC) {
-            Ok(_file) => self.add(Subject::MemoryFile, Answer::Yes, None),
+            Ok(_file) => self.add(NodeNeed::MemoryFile, NodeAnswer::Yes, None),
             Err(errno) => {
                 let detail = crate::error::OsError(errno).to_string();
-                self.add(Subject::MemoryFile, Answer::No, Some(detail));
+                self.add(NodeNeed::MemoryFile, NodeAnswer::No, Some(detail));
             }
         }
     }
@@ -236,22 +241,22 @@ impl Judge<'_> {
     fn resend(&mut self, offered: Option<bool>) {
         let release = &self.node.release;
         match offered {
-            Some(true) => self.add(Subject::Resend, Answer::Yes, None),
+            Some(true) => self.add(NodeNeed::Resend, NodeAnswer::Yes, None),
             Some(false) => {
                 let detail =
                     format!("kernel {release}; not needed, from 6.9 a dead server is replaced faster");
-                self.add(Subject::Resend, Answer::No, Some(detail));
+                self.add(NodeNeed::Resend, NodeAnswer::No, Some(detail));
             }
-            None => self.add(Subject::Resend, Answer::Unknown, None),
+            None => self.add(NodeNeed::Resend, NodeAnswer::Unknown, None),
         }
     }
 
     fn erofs(&mut self) {
         let (answer, detail) = match self.node.erofs {
-            cause::Erofs::Known => (Answer::Yes, "for root only, with `mount -t erofs`"),
-            cause::Erofs::Module => (Answer::Yes, "for root only, after `modprobe erofs`"),
-            cause::Erofs::NotLoaded => (Answer::Unknown, "not loaded; not needed"),
+            cause::Erofs::Known => (NodeAnswer::Yes, "for root only, with `mount -t erofs`"),
+            cause::Erofs::Module => (NodeAnswer::Yes, "for root only, after `modprobe erofs`"),
+            cause::Erofs::NotLoaded => (NodeAnswer::Unknown, "not loaded; not needed"),
         };
-        self.add(Subject::Erofs, answer, Some(detail.to_owned()));
+        self.add(NodeNeed::Erofs, answer, Some(detail.to_owned()));
     }
 }

@@ -16,12 +16,12 @@ use rustix::io::Errno;
 
 use super::files::{create, name_of, write_at};
 use super::plan::PartFile;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 
 /// Makes files whole.
 #[derive(Debug)]
 pub(crate) struct Completer<'i> {
-    pub(crate) image: &'i Image<Shared>,
+    pub(crate) image: &'i Image<SharedImage>,
     pub(crate) memory: &'i Memory,
     /// The originals of the roots.
     pub(crate) roots: &'i [(OwnedFd, PathBuf)],

@@ -21,22 +21,22 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::files::{create, name_of, write_at};
-use super::plan::Plan;
+use super::plan::ExtractionPlan;
 use crate::fuse::abi::Attr;
 use crate::loaded::LoadedImage;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 use crate::namespace::Privilege;
 use crate::server::acl;
 use crate::server::permissions::{Evidence, Viewer};
 
 /// The user who runs.
 #[derive(Debug)]
-pub(crate) struct User {
+pub(crate) struct RunUser {
     pub(crate) privilege: Privilege,
     viewer: Viewer,
 }
 
-impl User {
+impl RunUser {
     /// The user of this process, asked before it makes a user namespace: in that one every user looks like root, and
     /// supplementary groups have no number.
     pub(crate) fn of_this_process() -> Self {
@@ -53,9 +53,9 @@ pub(crate) fn can_read_anything(privilege: Privilege) -> bool {
 /// Fills directories of one tmpfs.
 #[derive(Debug)]
 pub(crate) struct Filler<'i> {
-    image: &'i Image<Shared>,
+    image: &'i Image<SharedImage>,
     memory: &'i Memory,
-    user: &'i User,
+    user: &'i RunUser,
     /// The user packed the image, and so could read everything that it holds.
     packed_by_viewer: bool,
     /// Places that something is bound over, so that nothing below them is copied with what lies around them.
@@ -74,7 +74,12 @@ pub(crate) struct Filler<'i> {
 
 impl<'i> Filler<'i> {
     /// The parts of `plan` were made whole in `store` where they could be.
-    pub(crate) fn new(image: &'i LoadedImage, store: &'i OwnedFd, plan: &'i Plan, user: &'i User) -> Self {
+    pub(crate) fn new(
+        image: &'i LoadedImage,
+        store: &'i OwnedFd,
+        plan: &'i ExtractionPlan,
+        user: &'i RunUser,
+    ) -> Self {
         Self {
             image: &image.image,
             memory: &image.memory,

@@ -12,9 +12,9 @@ use rustix::process::WaitOptions;
 
 use super::fill::can_read_anything;
 use super::place::place;
-use super::plan::Plan;
-use crate::budget::Budget;
-use crate::error::{ImageError, Step, Unavailable};
+use super::plan::ExtractionPlan;
+use crate::budget::MemoryBudget;
+use crate::error::{ImageError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege};
@@ -32,18 +32,18 @@ pub(crate) struct Extraction {
 
 /// Extracts `image` into a namespace, by a child.
 ///
-/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] if
+/// **Errors** [`SetupStep::ExtractChanged`] and [`SetupStep::ExtractMemory`] beyond the limits, [`SetupStep::ExtractUnread`] if
 /// files without content could be read; else the step that was refused.
 pub(crate) fn extract(
     layout: &Layout,
     image: &LoadedImage,
-    budget: Budget,
+    budget: MemoryBudget,
     alone: &SingleThreaded,
 ) -> Result<Extraction, Unavailable> {
-    let plan =
-        Plan::of(&image.image, &image.staleness).map_err(|_| Unavailable::new(Step::Extract, Errno::IO))?;
+    let plan = ExtractionPlan::of(&image.image, &image.staleness)
+        .map_err(|_| Unavailable::new(SetupStep::Extract, Errno::IO))?;
     if plan.pieces.is_empty() {
-        return Err(Unavailable::new(Step::ExtractNothing, Errno::NODATA));
+        return Err(Unavailable::new(SetupStep::ExtractNothing, Errno::NODATA));
     }
     if plan.unread > 0 && can_read_anything(Privilege::of_this_process()) {
         return Err(Unavailable::new(plan.unreadable(), Errno::NODATA));
@@ -51,7 +51,7 @@ pub(crate) fn extract(
     // A compressed or copied image is in memory twice during the extraction.
     let needed = plan.bytes + image.memory.bytes_to_copy();
     if let Err(ImageError::Memory { needed, allowed, .. }) = budget.verify(needed) {
-        return Err(Unavailable::new(Step::ExtractMemory { needed, allowed }, Errno::NOMEM));
+        return Err(Unavailable::new(SetupStep::ExtractMemory { needed, allowed }, Errno::NOMEM));
     }
     let (namespaces, unfilled) = build(layout, image, &plan, alone)?;
     let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: plan.bound() as u64 + unfilled };
@@ -61,10 +61,10 @@ pub(crate) fn extract(
 fn build(
     layout: &Layout,
     image: &LoadedImage,
-    plan: &Plan,
+    plan: &ExtractionPlan,
     alone: &SingleThreaded,
 ) -> Result<(Namespaces, u64), Unavailable> {
-    let failed = |errno| Unavailable::new(Step::StartServer, errno);
+    let failed = |errno| Unavailable::new(SetupStep::StartServer, errno);
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
     let pid = match fork(alone).map_err(failed)? {

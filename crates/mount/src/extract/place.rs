@@ -13,9 +13,9 @@ use rustix::mount::{
 
 use super::BINDS_MAX;
 use super::complete::{Completer, open_below};
-use super::fill::{Filler, User};
-use super::plan::{Origin, Plan};
-use crate::error::{Step, Unavailable};
+use super::fill::{Filler, RunUser};
+use super::plan::{ExtractionPlan, PieceOrigin};
+use crate::error::{SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::mount_points::{PLACE, at, magic};
 use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_originals};
@@ -25,44 +25,44 @@ use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_original
 pub(crate) fn place(
     layout: &Layout,
     image: &LoadedImage,
-    plan: &Plan,
+    plan: &ExtractionPlan,
 ) -> Result<(Namespaces, usize), Unavailable> {
-    let user = User::of_this_process();
+    let user = RunUser::of_this_process();
     isolate_for(layout, user.privilege)?;
     if plan.unread > 0 {
         forbid_user_namespaces().map_err(|errno| Unavailable::new(plan.unreadable(), errno))?;
     }
     let roots = open_originals(&layout.roots)?;
     let live = open_originals(&layout.live)?;
-    let staging = staging(&layout.roots).ok_or(Unavailable::new(Step::Extract, Errno::NOENT))?;
-    let failed = |errno| at(Step::Extract, errno, &staging);
+    let staging = staging(&layout.roots).ok_or(Unavailable::new(SetupStep::Extract, Errno::NOENT))?;
+    let failed = |errno| at(SetupStep::Extract, errno, &staging);
     mount_tmpfs(&layout.source, &staging, plan.bytes).map_err(failed)?;
     let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
     let roots = apart(&roots, &top)?;
     let unfilled = fill(&top, &roots, image, plan, &user)?;
     let bound = plan.bound() + unfilled.len();
     if bound > BINDS_MAX {
-        return Err(Unavailable::new(Step::ExtractChanged { names: bound as u64 }, Errno::TOOBIG));
+        return Err(Unavailable::new(SetupStep::ExtractChanged { names: bound as u64 }, Errno::TOOBIG));
     }
     let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
     mount_remount(&staging, read_only, c"").map_err(failed)?;
     for piece in &plan.pieces {
         let outcome = match piece.origin {
-            Origin::Image(_) => bind_part(&staging, &piece.path),
-            Origin::Original => bind_original(&roots, &piece.path),
+            PieceOrigin::Image(_) => bind_part(&staging, &piece.path),
+            PieceOrigin::Original => bind_original(&roots, &piece.path),
         };
-        outcome.map_err(|errno| at(Step::Bind, errno, &piece.path))?;
+        outcome.map_err(|errno| at(SetupStep::Bind, errno, &piece.path))?;
     }
     for path in &unfilled {
-        bind_original(&roots, path).map_err(|errno| at(Step::Bind, errno, path))?;
+        bind_original(&roots, path).map_err(|errno| at(SetupStep::Bind, errno, path))?;
     }
     for (original, path) in &live {
-        bind_back(original, path).map_err(|errno| at(Step::Bind, errno, path))?;
+        bind_back(original, path).map_err(|errno| at(SetupStep::Bind, errno, path))?;
     }
     drop(top);
     unmount(&staging, UnmountFlags::DETACH).map_err(failed)?;
     let namespaces = Namespaces::of_this_process(user.privilege);
-    let namespaces = namespaces.map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
+    let namespaces = namespaces.map_err(|errno| Unavailable::new(SetupStep::MakeNamespace, errno))?;
     Ok((namespaces, unfilled.len()))
 }
 
@@ -85,7 +85,7 @@ fn apart(roots: &[(OwnedFd, PathBuf)], top: &OwnedFd) -> Result<Vec<(OwnedFd, Pa
         openat(top, &name, PLACE, Mode::empty())
     };
     let mounted = roots.iter().enumerate().map(|(number, (original, path))| {
-        let root = mount_apart(number, original).map_err(|errno| at(Step::Bind, errno, path))?;
+        let root = mount_apart(number, original).map_err(|errno| at(SetupStep::Bind, errno, path))?;
         Ok((root, path.clone()))
     });
     mounted.collect()
@@ -96,10 +96,10 @@ fn fill(
     top: &OwnedFd,
     roots: &[(OwnedFd, PathBuf)],
     image: &LoadedImage,
-    plan: &Plan,
-    user: &User,
+    plan: &ExtractionPlan,
+    user: &RunUser,
 ) -> Result<Vec<PathBuf>, Unavailable> {
-    let failed = |errno| Unavailable::new(Step::Extract, errno);
+    let failed = |errno| Unavailable::new(SetupStep::Extract, errno);
     // A failure here is not final: content is asked for again where it is needed, and the error is reported there.
     let _as_far_as_it_goes = image.memory.copy_all();
     mkdirat(top, STORE, Mode::RWXU).map_err(failed)?;
@@ -107,8 +107,8 @@ fn fill(
     Completer { image: &image.image, memory: &image.memory, roots, store: &store }.complete(&plan.parts);
     let mut filler = Filler::new(image, &store, plan, user);
     for piece in &plan.pieces {
-        if let Origin::Image(nid) = piece.origin {
-            filler.fill(top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
+        if let PieceOrigin::Image(nid) = piece.origin {
+            filler.fill(top, &piece.path, nid).map_err(|errno| at(SetupStep::Extract, errno, &piece.path))?;
         }
     }
     Ok(filler.into_unfilled())

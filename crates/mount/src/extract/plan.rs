@@ -14,14 +14,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::BINDS_MAX;
-use crate::error::Step;
+use crate::error::SetupStep;
 use crate::staleness::Staleness;
 
 /// The pieces to put in place, and the memory that they take.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ExtractionPlan {
     /// In this order: a piece within another comes after it.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<ExtractionPiece>,
     /// Files that are held in part, and made whole from their originals; one with several names may be there several times.
     pub(crate) parts: Vec<PartFile>,
     /// Files that are copied.
@@ -42,21 +42,21 @@ pub(crate) struct PartFile {
 
 /// One place in the namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct ExtractionPiece {
     pub(crate) path: PathBuf,
-    pub(crate) origin: Origin,
+    pub(crate) origin: PieceOrigin,
 }
 
 /// The content of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum PieceOrigin {
     /// This directory of the image, with everything below.
     Image(Nid),
     /// The original.
     Original,
 }
 
-impl Plan {
+impl ExtractionPlan {
     /// The plan for `image` that takes at most [`BINDS_MAX`] names from the originals.
     ///
     /// **Errors** An image that contradicts itself.
@@ -97,12 +97,12 @@ impl Plan {
 
     /// The number of names that are bound from the originals.
     pub(crate) fn bound(&self) -> usize {
-        self.pieces.iter().filter(|piece| piece.origin == Origin::Original).count()
+        self.pieces.iter().filter(|piece| piece.origin == PieceOrigin::Original).count()
     }
 
     /// The step that fails if files without content in the image could be read nevertheless.
-    pub(crate) fn unreadable(&self) -> Step {
-        Step::ExtractUnread { files: self.unread }
+    pub(crate) fn unreadable(&self) -> SetupStep {
+        SetupStep::ExtractUnread { files: self.unread }
     }
 
     /// The progress so far.
@@ -131,7 +131,7 @@ struct Planner<'i, B> {
     shown: HashMap<Nid, bool>,
     /// Most quarters of a bound name for each file held, in a directory that is shown from the image, if that is limited.
     quarters_max: Option<u64>,
-    plan: Plan,
+    plan: ExtractionPlan,
 }
 
 impl<B: AsRef<[u8]>> Planner<'_, B> {
@@ -143,7 +143,9 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         }
         if self.is_shown(directory, depth)? {
             let before = self.plan.mark();
-            self.plan.pieces.push(Piece { path: path.to_owned(), origin: Origin::Image(directory) });
+            self.plan
+                .pieces
+                .push(ExtractionPiece { path: path.to_owned(), origin: PieceOrigin::Image(directory) });
             // Nothing is held, so there is nothing to gain: the original as it is.
             if self.image_directory(directory, path, depth)? == Holds::OriginalsOnly {
                 self.plan.back_to(before);
@@ -295,7 +297,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     fn bind(&mut self, path: PathBuf) -> bool {
         let there = self.beyond == Beyond::Originals;
         if there {
-            self.plan.pieces.push(Piece { path, origin: Origin::Original });
+            self.plan.pieces.push(ExtractionPiece { path, origin: PieceOrigin::Original });
         }
         there
     }

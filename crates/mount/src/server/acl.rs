@@ -20,7 +20,7 @@ const OTHER: u16 = 0x20;
 
 /// The user whose rights are asked for, who is not the file's owner.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct AclSubject<'a> {
     pub(crate) uid: u32,
     /// Primary and supplementary.
     pub(crate) groups: &'a [u32],
@@ -32,7 +32,7 @@ pub(crate) struct Subject<'a> {
 ///
 /// Several groups of the subject may be named: each permission that one of them gives counts, though the kernel wants
 /// one entry that gives all that is asked for at once. Three bits cannot tell the difference.
-pub(crate) fn allowed(list: &[u8], subject: &Subject<'_>) -> Option<u32> {
+pub(crate) fn allowed(list: &[u8], subject: &AclSubject<'_>) -> Option<u32> {
     let entries = list.strip_prefix(&VERSION)?;
     if entries.len() % ENTRY != 0 {
         return None;
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_most_specific_entry_decides() {
-        let subject = |uid, groups| Subject { uid, groups, owning_group: 50 };
+        let subject = |uid, groups| AclSubject { uid, groups, owning_group: 50 };
         let full = list(&[
             (0x01, 7, 0),
             (USER, 6, 1000),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_says_nothing() {
-        let subject = Subject { uid: 1, groups: &[], owning_group: 0 };
+        let subject = AclSubject { uid: 1, groups: &[], owning_group: 0 };
         let cut = list(&[(OTHER, 7, 0)]);
         for bytes in [&b""[..], b"\x02", b"\x03\0\0\0", &cut[..cut.len() - 1]] {
             assert_eq!(allowed(bytes, &subject), None, "{bytes:?}");

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, set_parent_process_death_signal};
 
 use super::frozen::parts::push_queued;
-use super::handover::Fact;
+use super::handover::HandoverFact;
 use super::holder::hold;
 use super::holding::{Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, keep_alone};
@@ -51,7 +51,7 @@ pub(crate) fn answer(start: ServerStart, alone: &SingleThreaded) -> ! {
 
 /// The life of the thread that stands by: it starts all others.
 fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>, is_settled: &Receiver<()>) {
-    // No thread that the kernel may not let go, before the holder can see what becomes of us.
+    // The kernel may keep a thread of ours from ending. None starts before the holder can see how this server fares.
     let _first_thread_lives = is_settled.recv();
     holding.handover.wait_for_earlier_threads();
     holding.memory.take_over();
@@ -130,7 +130,7 @@ impl StandBy {
         while rustix::process::getppid() == Some(holder) {
             wait_for_parent_signal();
         }
-        if self.holding.handover.is_settled(Fact::Finished) {
+        if self.holding.handover.is_settled(HandoverFact::Finished) {
             exit_now(0);
         }
         loop {
@@ -163,5 +163,5 @@ impl StandBy {
     }
 }
 
-/// Before a fork is tried again that failed.
+/// The pause before a failed fork is tried again.
 const PAUSE: Duration = Duration::from_millis(100);

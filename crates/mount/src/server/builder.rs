@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::message::{FromBuilder, receive, send};
 use crate::namespace::{Layout, Namespaces, mount_connection};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork};
@@ -21,7 +21,7 @@ pub(crate) struct Builder {
 
 /// Starts the builder; returns when the connection is mounted.
 pub(crate) fn build(layout: &Layout, alone: &SingleThreaded) -> Result<(OwnedFd, Builder), Unavailable> {
-    let failed = |errno| Unavailable::new(Step::StartServer, errno);
+    let failed = |errno| Unavailable::new(SetupStep::StartServer, errno);
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
     let pid = match fork(alone).map_err(failed)? {
@@ -49,13 +49,13 @@ impl Builder {
 
     /// Waits until everything is in place; the server must answer meanwhile.
     ///
-    /// **Errors** `ECONNRESET` at [`Step::StartServer`] when the builder died.
+    /// **Errors** `ECONNRESET` at [`SetupStep::StartServer`] when the builder died.
     pub(crate) fn finish(self) -> Result<Namespaces, Unavailable> {
         let (message, descriptors) = self.receive()?;
         let _reaped = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
         match (message, Namespaces::from_descriptors(descriptors)) {
             (FromBuilder::Done, Some(namespaces)) => Ok(namespaces),
-            _ => Err(Unavailable::new(Step::StartServer, Errno::BADMSG)),
+            _ => Err(Unavailable::new(SetupStep::StartServer, Errno::BADMSG)),
         }
     }
 
@@ -63,8 +63,8 @@ impl Builder {
         match receive(&self.connection) {
             Ok(Some((FromBuilder::Failed(failure), _))) => Err(failure.into()),
             Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(Unavailable::new(Step::StartServer, Errno::CONNRESET)),
-            Err(errno) => Err(Unavailable::new(Step::StartServer, errno)),
+            Ok(None) => Err(Unavailable::new(SetupStep::StartServer, Errno::CONNRESET)),
+            Err(errno) => Err(Unavailable::new(SetupStep::StartServer, errno)),
         }
     }
 }

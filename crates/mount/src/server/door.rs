@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::error::{Step, Unavailable};
+use crate::error::{SetupStep, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::is_this_user;
 
@@ -17,7 +17,7 @@ use crate::rendezvous::is_this_user;
 /// The starter is on its way here, perhaps with others. With it the wait is over: ranks that come later find the door
 /// gone, and try themselves.
 pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
-    if (unavailable.step, unavailable.errno) == (Step::StartServer, Errno::CONNRESET) {
+    if (unavailable.step, unavailable.errno) == (SetupStep::StartServer, Errno::CONNRESET) {
         return;
     }
     let message = FromServer::Failed(unavailable.clone().into());

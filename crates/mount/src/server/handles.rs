@@ -21,7 +21,7 @@ use crate::fuse::request::{FileHandle, Unique};
 use crate::lock;
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable, name_of, named_by};
+use crate::sys::table::{SharedTable, TableIndex, name_of, named_by};
 
 /// Records in shared memory.
 pub(crate) type HandleRecords = SharedTable<7>;
@@ -30,7 +30,7 @@ pub(crate) type HandleRecords = SharedTable<7>;
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) node: Node,
-    index: Index,
+    index: TableIndex,
     /// `None` for a directory that the image lists.
     file: Mutex<Option<Arc<OwnedFd>>>,
     pub(crate) flags: OFlags,
@@ -77,7 +77,7 @@ impl Handles {
     pub(crate) fn attach(memory: Arc<SharedMemory>, root: Nid) -> Self {
         let records = HandleRecords::attach(memory);
         let handles = Self { root, open: Mutex::default(), records };
-        let indexes: Vec<Index> = handles.records.used().collect();
+        let indexes: Vec<TableIndex> = handles.records.used().collect();
         for index in indexes {
             handles.restore(index);
         }
@@ -171,12 +171,12 @@ impl Handles {
     }
 
     /// The number for the kernel, which is never zero.
-    fn number(&self, index: Index) -> Option<FileHandle> {
+    fn number(&self, index: TableIndex) -> Option<FileHandle> {
         let generation = self.records.generation(index)?;
         Some(FileHandle((generation << 32 | u64::from(index.0)) + 1))
     }
 
-    fn restore(&self, index: Index) {
+    fn restore(&self, index: TableIndex) {
         let word = |number| self.records.get(index, number);
         let Some(number) = self.number(index) else { return };
         let file = named_by(word(DESCRIPTOR)).and_then(adopt);

@@ -47,7 +47,7 @@ pub(crate) struct HandoverMemory {
 
 /// A fact that is settled once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fact {
+pub(crate) enum HandoverFact {
     /// INIT was answered, and the kernel can make a name stale without dropping it.
     CanExpire = 0,
     /// The last process of the namespace is gone and the statistics are written.
@@ -100,18 +100,18 @@ impl HandoverMemory {
     }
 
     /// Settles a fact.
-    pub(crate) fn settle(&self, fact: Fact) {
+    pub(crate) fn settle(&self, fact: HandoverFact) {
         self.fact(fact).store(1, Ordering::Release);
     }
 
     /// Tells whether a fact is settled.
-    pub(crate) fn is_settled(&self, fact: Fact) -> bool {
+    pub(crate) fn is_settled(&self, fact: HandoverFact) -> bool {
         self.fact(fact).load(Ordering::Acquire) != 0
     }
 
     /// The log of lessons. It is kept only if the rank that started this node's server asked for lessons.
     pub(crate) fn lessons(&self) -> Lessons {
-        match self.is_settled(Fact::Learning) {
+        match self.is_settled(HandoverFact::Learning) {
             true => Lessons::attach(Arc::clone(&self.lessons)),
             false => Lessons::none(),
         }
@@ -131,7 +131,7 @@ impl HandoverMemory {
         };
         note(Number::MountNamespace, Some(&namespaces.mount));
         note(Number::UserNamespace, namespaces.user.as_ref());
-        self.settle(Fact::Opened);
+        self.settle(HandoverFact::Opened);
     }
 
     /// The namespaces that ranks came into, for the process that they passed to with all descriptors.
@@ -159,7 +159,7 @@ impl HandoverMemory {
         self.facts.word(8 * number as usize)
     }
 
-    fn fact(&self, fact: Fact) -> &AtomicU64 {
+    fn fact(&self, fact: HandoverFact) -> &AtomicU64 {
         self.facts.word(8 * fact as usize)
     }
 }

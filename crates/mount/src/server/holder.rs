@@ -27,15 +27,15 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, WaitOptions};
 
 use super::door::turn_away;
-use super::handover::Fact;
+use super::handover::HandoverFact;
 use super::holding::{Door, Holding, NO_THREADS, ServerStart};
-use super::lifeline::{Lifeline, Pair};
-use super::patience::Patience;
+use super::lifeline::{Lifeline, LifelinePair};
+use super::patience::RetryPatience;
 use super::ranks::{Heard, Rank, Watch, is_full};
 use super::roll::Roll;
 use super::slots::Death;
-use crate::counters::{Counters, Loss};
-use crate::error::{Step, Unavailable};
+use crate::counters::{Counters, TakeoverEvent};
+use crate::error::{SetupStep, Unavailable};
 use crate::message::send;
 use crate::rendezvous::is_this_user;
 use crate::sys::process::{
@@ -60,7 +60,8 @@ struct ServerProcess {
 pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded, serve: Serve) {
     block_parent_signal();
     let roll = Roll::attach(Arc::clone(&holding.handover.ranks));
-    let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0, is_full: false };
+    let mut holder =
+        Holder { holding, roll, patience: RetryPatience::default(), progress: 0, is_full: false };
     let mut death = before.map(|server| {
         holder.holding.made.lose_some();
         // The dead holder may have left us a write end of it.
@@ -105,7 +106,7 @@ const LONGEST_LAST_CALL: Duration = Duration::from_secs(10);
 /// The two sides of the fork.
 enum Started {
     Holder(ServerProcess),
-    Server { lifeline: Pair, holder: Pid },
+    Server { lifeline: LifelinePair, holder: Pid },
 }
 
 fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
@@ -145,7 +146,7 @@ struct Holder {
     holding: Holding,
     roll: Roll,
     /// The patience with servers that do not start, or die before their first request.
-    patience: Patience,
+    patience: RetryPatience,
     /// Requests that had been asked when the last server died.
     progress: u64,
     /// A rank at the door could not be let in, for want of descriptors or memory: the door is looked at again after a while.
@@ -290,7 +291,7 @@ impl Holder {
         self.holding.forget_the_dead();
         if self.holding.is_deserted() && matches!(self.holding.door, Door::Open { .. }) {
             // Before it is: afterwards the descriptors' numbers may be those of others.
-            self.holding.handover.settle(Fact::Closed);
+            self.holding.handover.settle(HandoverFact::Closed);
             self.holding.door = Door::Closed;
         }
     }
@@ -332,10 +333,10 @@ impl Holder {
         // Earlier ones that could not be buried when they died.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         let counters = Counters::attach(&self.holding.handover.counters);
-        counters.lost(Loss::Takeover);
+        counters.lost(TakeoverEvent::Takeover);
         let progress = counters.progress();
         if progress != self.progress {
-            (self.progress, self.patience) = (progress, Patience::default());
+            (self.progress, self.patience) = (progress, RetryPatience::default());
             return Ok(());
         }
         if self.wait_for_better_times() { Ok(()) } else { Err(Errno::CONNABORTED) }
@@ -350,19 +351,19 @@ impl Holder {
     /// The mount is gone.
     fn finish(&self) {
         self.holding.write_reports();
-        self.holding.handover.settle(Fact::Finished);
+        self.holding.handover.settle(HandoverFact::Finished);
         self.holding.ranks.iter().for_each(|rank| rank.errands.run());
     }
 
     /// The namespace could not be made: the ranks that wait were told.
     fn fail(&self, _told: &Unavailable) {
-        self.holding.handover.settle(Fact::Finished);
+        self.holding.handover.settle(HandoverFact::Finished);
     }
 
     /// No server can be had any more: the connection ends with us.
     fn give_up(&self, errno: Errno) {
         if let Door::Building { listener, .. } = &self.holding.door {
-            turn_away(listener, &Unavailable::new(Step::StartServer, errno));
+            turn_away(listener, &Unavailable::new(SetupStep::StartServer, errno));
         }
         self.finish();
     }

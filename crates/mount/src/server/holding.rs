@@ -8,15 +8,15 @@ use rustix::fs::Mode;
 use rustix::process::{Pid, Uid};
 
 use super::builder::Builder;
-use super::handover::{Fact, HandoverMemory};
-use super::lifeline::Pair;
+use super::handover::{HandoverFact, HandoverMemory};
+use super::lifeline::LifelinePair;
 use super::made_files::MadeFiles;
 use super::ranks::{Rank, Watch, forget_the_dead};
 use super::roll::Roll;
 use super::slots::Death;
 use crate::counters::Counters;
 use crate::fuse::device::Device;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 use crate::message::FromServer;
 use crate::namespace::Namespaces;
 use crate::staleness::Staleness;
@@ -26,7 +26,7 @@ use crate::stats::{ImageStats, replace_file};
 #[derive(Debug)]
 pub(crate) struct Holding {
     pub(crate) handover: HandoverMemory,
-    pub(crate) image: Arc<Image<Shared>>,
+    pub(crate) image: Arc<Image<SharedImage>>,
     pub(crate) memory: Arc<Memory>,
     /// The owner of the image's file.
     pub(crate) owner: Uid,
@@ -62,7 +62,7 @@ pub(crate) enum Door {
 pub(crate) struct ServerStart {
     pub(crate) holding: Holding,
     /// To the holder.
-    pub(crate) lifeline: Pair,
+    pub(crate) lifeline: LifelinePair,
     /// The holder.
     pub(crate) holder: Pid,
     /// The death of the server before this one, if there was one.
@@ -78,11 +78,11 @@ impl Holding {
     pub(crate) fn inherit(self) -> Self {
         let door = match self.door {
             Door::Closed => Door::Closed,
-            door if self.handover.is_settled(Fact::Closed) => {
+            door if self.handover.is_settled(HandoverFact::Closed) => {
                 std::mem::forget(door);
                 Door::Closed
             }
-            Door::Building { listener, builder } if self.handover.is_settled(Fact::Opened) => {
+            Door::Building { listener, builder } if self.handover.is_settled(HandoverFact::Opened) => {
                 std::mem::forget(builder);
                 match self.handover.namespaces() {
                     Some(namespaces) => Door::Open { listener, namespaces },

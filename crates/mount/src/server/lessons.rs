@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use quell_image::learned::{Learned, Lesson, PATHS_MAX};
 
-use super::log::{Log, Place, Record};
+use super::log::{Log, LogPlace, LogRecord};
 use crate::lock;
 use crate::sys::shared::SharedMemory;
 
@@ -23,7 +23,7 @@ pub(crate) struct Lessons(Option<Mutex<Book>>);
 
 /// An event at a path of an original.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum OriginalEvent {
     /// It was looked at.
     Found,
     /// It was looked for, and was not there.
@@ -43,7 +43,7 @@ struct Book {
     /// Files that were read so far.
     reads: u64,
     /// The record that counts lessons without room.
-    omitted: Option<Place>,
+    omitted: Option<LogPlace>,
 }
 
 impl Lessons {
@@ -66,20 +66,20 @@ impl Lessons {
             }
         }
         if book.omitted.is_none() {
-            book.omitted = book.log.append(&Record { kind: OMITTED, words: &[0], text: b"" });
+            book.omitted = book.log.append(&LogRecord { kind: OMITTED, words: &[0], text: b"" });
         }
         Self(Some(Mutex::new(book)))
     }
 
     /// Notes what happened to `path`.
-    pub(crate) fn note(&self, path: &Path, event: &Event) {
+    pub(crate) fn note(&self, path: &Path, event: &OriginalEvent) {
         let Some(book) = &self.0 else { return };
         let (mut book, path) = (lock(book), path.as_os_str().as_bytes());
         let room = book.lessons.len() < PATHS_MAX || book.lessons.contains_key(path);
         let written = room && {
             !book.is_new(path, event) || {
                 let (kind, words) = encode(event);
-                book.log.append(&Record { kind, words: &words, text: path }).is_some()
+                book.log.append(&LogRecord { kind, words: &words, text: path }).is_some()
                     && book.learn(path, event)
             }
         };
@@ -99,25 +99,27 @@ impl Lessons {
 }
 
 impl Book {
-    fn is_new(&self, path: &[u8], event: &Event) -> bool {
+    fn is_new(&self, path: &[u8], event: &OriginalEvent) -> bool {
         let Some(lesson) = self.lessons.get(path) else { return true };
         match event {
-            Event::Found => !lesson.found,
-            Event::Absent => !lesson.absent,
-            Event::Listed => !lesson.listed,
-            Event::Changed => !lesson.changed,
-            Event::Read(bytes) => lesson.read.is_none() || !lesson.blocks.contains_bytes(bytes.clone()),
+            OriginalEvent::Found => !lesson.found,
+            OriginalEvent::Absent => !lesson.absent,
+            OriginalEvent::Listed => !lesson.listed,
+            OriginalEvent::Changed => !lesson.changed,
+            OriginalEvent::Read(bytes) => {
+                lesson.read.is_none() || !lesson.blocks.contains_bytes(bytes.clone())
+            }
         }
     }
 
-    fn learn(&mut self, path: &[u8], event: &Event) -> bool {
+    fn learn(&mut self, path: &[u8], event: &OriginalEvent) -> bool {
         let lesson = self.lessons.entry(path.into()).or_default();
         match event {
-            Event::Found => lesson.found = true,
-            Event::Absent => lesson.absent = true,
-            Event::Listed => lesson.listed = true,
-            Event::Changed => lesson.changed = true,
-            Event::Read(bytes) => {
+            OriginalEvent::Found => lesson.found = true,
+            OriginalEvent::Absent => lesson.absent = true,
+            OriginalEvent::Listed => lesson.listed = true,
+            OriginalEvent::Changed => lesson.changed = true,
+            OriginalEvent::Read(bytes) => {
                 if lesson.read.is_none() {
                     lesson.read = Some(self.reads);
                     self.reads += 1;
@@ -132,23 +134,23 @@ impl Book {
 /// Kind of the record that counts lessons without room.
 const OMITTED: u8 = 5;
 
-fn encode(event: &Event) -> (u8, Vec<u64>) {
+fn encode(event: &OriginalEvent) -> (u8, Vec<u64>) {
     match event {
-        Event::Found => (0, Vec::new()),
-        Event::Absent => (1, Vec::new()),
-        Event::Listed => (2, Vec::new()),
-        Event::Changed => (3, Vec::new()),
-        Event::Read(bytes) => (4, vec![bytes.start, bytes.end]),
+        OriginalEvent::Found => (0, Vec::new()),
+        OriginalEvent::Absent => (1, Vec::new()),
+        OriginalEvent::Listed => (2, Vec::new()),
+        OriginalEvent::Changed => (3, Vec::new()),
+        OriginalEvent::Read(bytes) => (4, vec![bytes.start, bytes.end]),
     }
 }
 
-fn decode(words: &[u64], kind: u8) -> Option<Event> {
+fn decode(words: &[u64], kind: u8) -> Option<OriginalEvent> {
     Some(match (kind, words) {
-        (0, _) => Event::Found,
-        (1, _) => Event::Absent,
-        (2, _) => Event::Listed,
-        (3, _) => Event::Changed,
-        (4, [start, end]) => Event::Read(*start..*end),
+        (0, _) => OriginalEvent::Found,
+        (1, _) => OriginalEvent::Absent,
+        (2, _) => OriginalEvent::Listed,
+        (3, _) => OriginalEvent::Changed,
+        (4, [start, end]) => OriginalEvent::Read(*start..*end),
         _ => return None,
     })
 }
@@ -162,13 +164,13 @@ mod tests {
         let memory = Arc::new(SharedMemory::new(1 << 16).unwrap());
         let first = Lessons::attach(Arc::clone(&memory));
         let b = Path::new("/env/b");
-        first.note(b, &Event::Read(4096..8192));
-        first.note(Path::new("/env/a"), &Event::Absent);
+        first.note(b, &OriginalEvent::Read(4096..8192));
+        first.note(Path::new("/env/a"), &OriginalEvent::Absent);
         drop(first);
         let second = Lessons::attach(Arc::clone(&memory));
-        second.note(b, &Event::Found);
-        second.note(b, &Event::Read(0..4096));
-        second.note(Path::new("/env/c"), &Event::Read(0..1));
+        second.note(b, &OriginalEvent::Found);
+        second.note(b, &OriginalEvent::Read(0..4096));
+        second.note(Path::new("/env/c"), &OriginalEvent::Read(0..1));
         let learned = Lessons::attach(memory).learned("ab".into());
         assert_eq!(learned, second.learned("ab".into()));
         let text = learned.write();
@@ -182,10 +184,10 @@ mod tests {
     fn what_is_known_takes_no_room() {
         let lessons = Lessons::attach(Arc::new(SharedMemory::new(4096).unwrap()));
         let file = Path::new("/env/a");
-        lessons.note(file, &Event::Read(0..1 << 20));
+        lessons.note(file, &OriginalEvent::Read(0..1 << 20));
         for start in 0..1000 {
-            lessons.note(file, &Event::Read(start..start + 4096));
-            lessons.note(file, &Event::Read(start..start));
+            lessons.note(file, &OriginalEvent::Read(start..start + 4096));
+            lessons.note(file, &OriginalEvent::Read(start..start));
         }
         let learned = lessons.learned(String::new());
         assert_eq!((learned.lessons.len(), learned.omitted), (1, 0));
@@ -195,7 +197,7 @@ mod tests {
     fn what_finds_no_room_is_counted() {
         let lessons = Lessons::attach(Arc::new(SharedMemory::new(4096).unwrap()));
         for number in 0..1000 {
-            lessons.note(Path::new(&format!("/env/{number}")), &Event::Found);
+            lessons.note(Path::new(&format!("/env/{number}")), &OriginalEvent::Found);
         }
         let learned = lessons.learned(String::new());
         assert!(!learned.lessons.is_empty());

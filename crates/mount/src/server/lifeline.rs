@@ -44,16 +44,16 @@ struct Start {
 }
 
 /// Both ends, before the server is forked: the read end, and the write end.
-pub(crate) type Pair = (OwnedFd, OwnedFd);
+pub(crate) type LifelinePair = (OwnedFd, OwnedFd);
 
 impl Lifeline {
     /// For a server that is about to be forked.
-    pub(crate) fn pair() -> Result<Pair, Errno> {
+    pub(crate) fn pair() -> Result<LifelinePair, Errno> {
         pipe_with(PipeFlags::CLOEXEC)
     }
 
     /// Of the server `process`, which was just forked; `None` if it is over already.
-    pub(crate) fn of_child((read_end, write_end): Pair, process: Option<Watch>) -> Self {
+    pub(crate) fn of_child((read_end, write_end): LifelinePair, process: Option<Watch>) -> Self {
         Self { read_end, start: Some(Start { write_end, process }) }
     }
 

@@ -1,8 +1,8 @@
 //! The open file through which an owner holds its locks.
 //!
 //! Most owners have one of their own, and the original's file system judges what conflicts. Where the mode bars opening the
-//! file again, several owners share the program's open file, and their locks are one's to the original. Conflicts among
-//! these are judged by a *ledger*: an empty file in memory, which each of them has open for itself.
+//! file again, several owners share the program's open file, and the original takes their locks for those of one owner. A
+//! *ledger* judges conflicts among them: an empty file in memory, which each of them has open for itself.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
@@ -114,7 +114,8 @@ impl LockFile {
         if alone { rustix::fs::flock(&*self.file, operation(UNLOCK)) } else { Ok(()) }
     }
 
-    /// Unlocks what no other owner holds of a range: locks on the same bytes are shared ones, which theirs stay.
+    /// Unlocks the bytes of a range that no other owner holds. Only shared locks of several owners can meet on a byte, so the
+    /// lock of the others stays as it is.
     fn unlock_unheld(&self, ledger: &OwnedFd, range: RangeLock) -> Result<(), Errno> {
         let mut parts = vec![(range.start, last_of(range))];
         while let Some((start, last)) = parts.pop() {

@@ -30,7 +30,7 @@ use crate::fuse::abi::NodeId;
 use crate::fuse::request::{FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{SharedTable, TableIndex};
 
 /// Records in shared memory, of owners and of waiting locks.
 pub(crate) type LockRecords = SharedTable<7>;
@@ -87,7 +87,7 @@ pub(crate) enum Locking {
 pub(crate) struct Settled {
     pub(crate) unique: Unique,
     pub(crate) outcome: Result<(), Errno>,
-    index: Index,
+    index: TableIndex,
 }
 
 /// An owner's locks of one kind on one file.
@@ -100,7 +100,7 @@ pub(crate) struct OwnerKey {
 
 #[derive(Debug)]
 struct Owner {
-    index: Index,
+    index: TableIndex,
     file: LockFile,
     handle: FileHandle,
     pid: u32,
@@ -108,7 +108,7 @@ struct Owner {
 
 #[derive(Debug, Clone)]
 struct Waiting {
-    index: Index,
+    index: TableIndex,
     key: OwnerKey,
     lock: Lock,
     file: LockFile,
@@ -434,7 +434,7 @@ fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::slots::{Before, Slot, slot_memory};
+    use crate::server::slots::{EarlierProgress, Slot, slot_memory};
 
     /// The memory of a table, and a file that is locked through two descriptors.
     struct Scene {
@@ -581,7 +581,7 @@ mod tests {
         let (file, attempt) = (LockFile::own(scene.open()), scene.slot.parts().0.of(Unique(6)));
         let _arriving = locks.expect(Unique(6));
         assert_eq!(locks.wait_for(Unique(6), NODE, exclusive(1), file, attempt), Ok(Locking::Again));
-        assert_eq!(attempt.before(), Before::Nothing);
+        assert_eq!(attempt.before(), EarlierProgress::Nothing);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Log {
 
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record<W, T> {
+pub(crate) struct LogRecord<W, T> {
     /// The kind of record; its meaning is up to the log's owner.
     pub(crate) kind: u8,
     /// **Range** at most 255.
@@ -38,14 +38,14 @@ pub(crate) struct Record<W, T> {
 }
 
 /// A record to append.
-pub(crate) type NewRecord<'a> = Record<&'a [u64], &'a [u8]>;
+pub(crate) type NewRecord<'a> = LogRecord<&'a [u64], &'a [u8]>;
 
 /// A record that was read.
-pub(crate) type OldRecord = Record<Vec<u64>, Vec<u8>>;
+pub(crate) type OldRecord = LogRecord<Vec<u64>, Vec<u8>>;
 
 /// The place of a record, valid until the log is rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(usize);
+pub(crate) struct LogPlace(usize);
 
 impl Log {
     /// The log in `memory`, as its last writer left it.
@@ -57,7 +57,7 @@ impl Log {
     }
 
     /// Writes a record down. `None` when there is no room.
-    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Option<Place> {
+    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Option<LogPlace> {
         let place = self.put(self.half, self.length, record)?;
         self.length = place.1;
         self.length_of(self.half).store(self.length as u64, Ordering::Release);
@@ -65,7 +65,10 @@ impl Log {
     }
 
     /// Replaces everything by `records`; returns their places, or `None`, with nothing changed, when there is no room.
-    pub(crate) fn rewrite<'r>(&mut self, records: impl Iterator<Item = NewRecord<'r>>) -> Option<Vec<Place>> {
+    pub(crate) fn rewrite<'r>(
+        &mut self,
+        records: impl Iterator<Item = NewRecord<'r>>,
+    ) -> Option<Vec<LogPlace>> {
         let other = 1 - self.half;
         let mut length = 0;
         let mut places = Vec::new();
@@ -81,23 +84,23 @@ impl Log {
     }
 
     /// Word `number` of the record at `place`, to be changed in place.
-    pub(crate) fn word(&self, place: Place, number: usize) -> &AtomicU64 {
+    pub(crate) fn word(&self, place: LogPlace, number: usize) -> &AtomicU64 {
         self.memory.word(8 * (place.0 + 1 + number))
     }
 
     /// All records with their places, oldest first.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (Place, OldRecord)> + '_ {
+    pub(crate) fn records(&self) -> impl Iterator<Item = (LogPlace, OldRecord)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             let (record, end) = self.get(at)?;
-            let place = Place(self.start(self.half) + at);
+            let place = LogPlace(self.start(self.half) + at);
             at = end;
             Some((place, record))
         })
     }
 
     /// Writes a record to `at` of `half`; returns its place and where the next one goes.
-    fn put(&self, half: usize, at: usize, record: &NewRecord<'_>) -> Option<(Place, usize)> {
+    fn put(&self, half: usize, at: usize, record: &NewRecord<'_>) -> Option<(LogPlace, usize)> {
         let end = at + 1 + record.words.len() + record.text.len().div_ceil(8);
         if end > capacity(&self.memory) {
             return None;
@@ -115,7 +118,7 @@ impl Log {
         for (number, word) in words.enumerate() {
             self.memory.word(8 * (start + number)).store(word, Ordering::Relaxed);
         }
-        Some((Place(start), end))
+        Some((LogPlace(start), end))
     }
 
     /// The record at `at` of the half in use, and where the next one begins.
@@ -134,7 +137,7 @@ impl Log {
         let mut read: Vec<u8> = (text..end).flat_map(|at| load(at).to_ne_bytes()).collect();
         read.truncate(bytes);
         let record =
-            Record { kind: (head & 0xff) as u8, words: (at + 1..text).map(load).collect(), text: read };
+            LogRecord { kind: (head & 0xff) as u8, words: (at + 1..text).map(load).collect(), text: read };
         Some((record, end))
     }
 
@@ -161,7 +164,7 @@ mod tests {
     use super::*;
 
     fn record<'a>(kind: u8, words: &'a [u64], text: &'a [u8]) -> NewRecord<'a> {
-        Record { kind, words, text }
+        LogRecord { kind, words, text }
     }
 
     #[test]
@@ -174,8 +177,8 @@ mod tests {
         let next = Log::attach(memory);
         let read: Vec<OldRecord> = next.records().map(|(_, record)| record).collect();
         let expected = [
-            Record { kind: 1, words: vec![7, 9], text: b"a name of 12".to_vec() },
-            Record { kind: 2, words: vec![], text: vec![] },
+            LogRecord { kind: 1, words: vec![7, 9], text: b"a name of 12".to_vec() },
+            LogRecord { kind: 2, words: vec![], text: vec![] },
         ];
         assert_eq!(read, expected);
     }

@@ -5,7 +5,7 @@ use quell_image::Nid;
 use rustix::fs::Stat;
 
 use crate::fuse::abi::NodeId;
-use crate::sys::table::Index;
+use crate::sys::table::TableIndex;
 
 /// A decoded [`NodeId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ impl Node {
     }
 
     /// The node of the record at `index`, which is the `generation`th of its place.
-    pub(crate) fn found(index: Index, generation: u64) -> Self {
+    pub(crate) fn found(index: TableIndex, generation: u64) -> Self {
         Self::Found((generation & GENERATION) << 32 | u64::from(index.0))
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn numbers_survive_the_way_through_the_kernel() {
         let root = Nid::new(36);
-        let found = Node::found(Index(7), (5 << 31) + 3);
+        let found = Node::found(TableIndex(7), (5 << 31) + 3);
         for node in [Node::Frozen(root), Node::Frozen(Nid::new(38)), Node::Found(1), found] {
             assert_eq!(Node::decode(node.encode(root), root), node);
         }

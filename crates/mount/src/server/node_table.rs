@@ -13,7 +13,7 @@ use quell_image::Nid;
 use super::node::{Node, NodeMarks, OriginalKey};
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable, name_of, named_by};
+use crate::sys::table::{SharedTable, TableIndex, name_of, named_by};
 
 /// Records in shared memory.
 pub(crate) type NodeRecords = SharedTable<7>;
@@ -30,7 +30,7 @@ pub(crate) struct NodeTable {
 
 #[derive(Debug)]
 pub(crate) struct NodeEntry {
-    pub(crate) index: Index,
+    pub(crate) index: TableIndex,
     pub(crate) key: Option<OriginalKey>,
     pub(crate) original: Option<Arc<OwnedFd>>,
     pub(crate) reader: Option<Arc<OwnedFd>>,
@@ -50,7 +50,7 @@ const MARKS: usize = 5;
 impl NodeEntry {
     /// An entry without an original.
     pub(crate) fn new(marks: NodeMarks) -> Self {
-        Self { index: Index(0), key: None, original: None, reader: None, lookups: 0, marks }
+        Self { index: TableIndex(0), key: None, original: None, reader: None, lookups: 0, marks }
     }
 
     fn words(&self, frozen: Option<Nid>) -> [u64; 7] {
@@ -65,7 +65,7 @@ impl NodeTable {
     /// The table of the records that an earlier server left in `memory`.
     pub(crate) fn attach(memory: Arc<SharedMemory>) -> Self {
         let records = NodeRecords::attach(memory);
-        let indexes: Vec<Index> = records.used().collect();
+        let indexes: Vec<TableIndex> = records.used().collect();
         let mut table = Self { records, nodes: HashMap::new(), by_key: HashMap::new(), originals: 0 };
         indexes.into_iter().for_each(|index| table.restore(index));
         table
@@ -79,7 +79,7 @@ impl NodeTable {
             (None, Some(index)) => Node::found(index, self.records.generation(index)?),
             (None, None) => return None,
         };
-        entry.index = index.unwrap_or(Index(u32::MAX));
+        entry.index = index.unwrap_or(TableIndex(u32::MAX));
         if let Some(key) = entry.key.filter(|_| !entry.marks.contains(NodeMarks::GONE)) {
             self.by_key.insert(key, node);
         }
@@ -160,7 +160,7 @@ impl NodeTable {
     }
 
     /// Takes over a record. Nothing is asked of an original: its file system may not answer now, and the image can.
-    fn restore(&mut self, index: Index) {
+    fn restore(&mut self, index: TableIndex) {
         let word = |number| self.records.get(index, number);
         let open = |word| named_by(word).and_then(adopt).map(Arc::new);
         let key = (word(DEVICE), word(INODE));

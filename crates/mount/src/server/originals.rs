@@ -19,11 +19,11 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::acl;
-use super::lessons::{Event, Lessons};
-use super::slots::{Attempt, Before};
+use super::lessons::{Lessons, OriginalEvent};
+use super::slots::{Attempt, EarlierProgress};
 use crate::counters::{Counters, SentOn};
 pub(crate) use crate::fuse::abi::{BLOCK_SIZE, attr_of, device_number};
-use crate::fuse::abi::{Totals, encode_statfs};
+use crate::fuse::abi::{StatfsBytes, encode_statfs};
 use crate::fuse::listing::{ListedName, Pushed};
 use crate::lock;
 
@@ -32,7 +32,7 @@ use crate::lock;
 pub(crate) struct Originals {
     beyond: Beyond,
     counters: Arc<Counters>,
-    totals: Mutex<HashMap<u64, (Instant, Totals)>>,
+    totals: Mutex<HashMap<u64, (Instant, StatfsBytes)>>,
     lessons: Lessons,
     /// Devices whose file systems know no POSIX access control lists.
     without_acl: Mutex<HashSet<u64>>,
@@ -62,7 +62,7 @@ impl Originals {
     }
 
     /// Notes what happened to `path`, for the image that is made anew of it.
-    pub(crate) fn note(&self, path: &Path, event: &Event) {
+    pub(crate) fn note(&self, path: &Path, event: &OriginalEvent) {
         self.lessons.note(path, event);
     }
 
@@ -72,8 +72,8 @@ impl Originals {
         self.send_on(SentOn::Lookup, &path)?;
         let outcome = reach(directory, name);
         match outcome {
-            Ok(_) => self.note(&path, &Event::Found),
-            Err(Errno::NOENT) => self.note(&path, &Event::Absent),
+            Ok(_) => self.note(&path, &OriginalEvent::Found),
+            Err(Errno::NOENT) => self.note(&path, &OriginalEvent::Absent),
             Err(_) => {}
         }
         outcome
@@ -83,7 +83,7 @@ impl Originals {
     pub(crate) fn stat(&self, original: &OwnedFd) -> Result<Stat, Errno> {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
-        rustix::fs::fstat(original).inspect(|_| self.note(&path, &Event::Found))
+        rustix::fs::fstat(original).inspect(|_| self.note(&path, &OriginalEvent::Found))
     }
 
     /// The access control list of the original that `stat` is of, if its file system has such lists.
@@ -107,7 +107,7 @@ impl Originals {
         let outcome = original::xattr(original, name);
         // Only files that were looked at have their attributes packed.
         if matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
-            self.note(&path, &Event::Found);
+            self.note(&path, &OriginalEvent::Found);
         }
         outcome
     }
@@ -116,7 +116,7 @@ impl Originals {
     pub(crate) fn xattr_names(&self, original: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
-        self.note(&path, &Event::Found);
+        self.note(&path, &OriginalEvent::Found);
         original::xattr_names(original)
     }
 
@@ -124,12 +124,12 @@ impl Originals {
     pub(crate) fn read_link(&self, original: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
-        self.note(&path, &Event::Found);
+        self.note(&path, &OriginalEvent::Found);
         rustix::fs::readlinkat(original, "", Vec::new()).map(CString::into_bytes)
     }
 
     /// Totals of the original's file system `device`, not older than a second, as the answer to STATFS.
-    pub(crate) fn file_system(&self, original: &OwnedFd, device: u64) -> Result<Totals, Errno> {
+    pub(crate) fn file_system(&self, original: &OwnedFd, device: u64) -> Result<StatfsBytes, Errno> {
         let mut totals = lock(&self.totals);
         if let Some((asked, stat)) = totals.get(&device)
             && asked.elapsed() < TOTALS_VALID
@@ -153,7 +153,7 @@ impl Originals {
         let path = path_of(file);
         self.send_on(SentOn::Read, &path)?;
         let filled = original::read_at(file, buffer, offset)?;
-        self.note(&path, &Event::Read(offset..offset + filled as u64));
+        self.note(&path, &OriginalEvent::Read(offset..offset + filled as u64));
         Ok(filled)
     }
 
@@ -184,7 +184,7 @@ impl Originals {
         action: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         self.send_on(SentOn::Write, path)?;
-        self.note(path, &Event::Changed);
+        self.note(path, &OriginalEvent::Changed);
         action()
     }
 
@@ -201,13 +201,13 @@ impl Originals {
     ) -> Result<T, Errno> {
         let before = attempt.before();
         match before {
-            Before::Done(Ok(())) | Before::Complete(Ok(())) => return already(None),
-            Before::Done(Err(errno)) | Before::Complete(Err(errno)) => return Err(errno),
-            Before::Begun => {}
-            Before::Nothing => attempt.begin(),
+            EarlierProgress::Done(Ok(())) | EarlierProgress::Complete(Ok(())) => return already(None),
+            EarlierProgress::Done(Err(errno)) | EarlierProgress::Complete(Err(errno)) => return Err(errno),
+            EarlierProgress::Begun => {}
+            EarlierProgress::Nothing => attempt.begin(),
         }
         let outcome = match self.change_at(path, action) {
-            Err(errno) if before == Before::Begun => already(Some(errno)),
+            Err(errno) if before == EarlierProgress::Begun => already(Some(errno)),
             outcome => outcome,
         };
         attempt.finish(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
@@ -223,7 +223,7 @@ impl Originals {
     ) -> Result<(), Errno> {
         let path = path_of(directory);
         self.send_on(SentOn::List, &path)?;
-        self.note(&path, &Event::Listed);
+        self.note(&path, &OriginalEvent::Listed);
         original::list(directory, offset, push)
     }
 }

@@ -14,16 +14,16 @@ use rustix::process::Uid;
 use super::inodes::InodeNumbers;
 use super::originals::{BLOCK_SIZE, device_number};
 use super::permissions::Viewer;
-use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+use crate::fuse::abi::{Attr, StatfsBytes, Time, encode_statfs};
 use crate::fuse::request::Read;
-use crate::memory::{Memory, Shared};
+use crate::memory::{Memory, SharedImage};
 use crate::namespace::Privilege;
 use crate::staleness::{Staleness, is_compared};
 
 /// An image, and the user to whom it is shown.
 #[derive(Debug)]
 pub(crate) struct Packed {
-    pub(crate) image: Arc<Image<Shared>>,
+    pub(crate) image: Arc<Image<SharedImage>>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) root: Nid,
     /// The source of names and content that the image lacks.
@@ -44,7 +44,7 @@ pub(crate) struct Packed {
 impl Packed {
     /// An image whose file belongs to `owner`, as this process' user sees it, where it still holds.
     pub(crate) fn new(
-        image: Arc<Image<Shared>>,
+        image: Arc<Image<SharedImage>>,
         memory: Arc<Memory>,
         owner: Uid,
         staleness: Arc<Staleness>,
@@ -197,7 +197,7 @@ impl Packed {
     }
 
     /// A full, read-only file system of the image's size.
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> StatfsBytes {
         let block = u64::from(BLOCK_SIZE);
         encode_statfs(&StatVfs {
             f_bsize: block,
@@ -215,7 +215,7 @@ impl Packed {
     }
 }
 
-/// A damaged image answers `EIO`: it was verified when it was opened, so its file was changed since.
+/// A damaged image answers `EIO`: it was verified when it was opened, so its file has changed since.
 pub(crate) fn damaged(_corrupt: Corrupt) -> Errno {
     Errno::IO
 }
@@ -239,12 +239,12 @@ pub(crate) fn attr_of(attributes: &Attributes) -> Attr {
     }
 }
 
-fn device_of(image: &Image<Shared>, nid: Nid) -> u64 {
+fn device_of(image: &Image<SharedImage>, nid: Nid) -> u64 {
     image.attributes(nid).map_or(0, |attributes| attributes.device)
 }
 
 /// The directories from the image's root to each covered root, without the latter, and the live ones.
-fn passed_through(image: &Image<Shared>) -> HashSet<Nid> {
+fn passed_through(image: &Image<SharedImage>) -> HashSet<Nid> {
     let mut passed = HashSet::from([image.root()]);
     for root in image.index().roots() {
         let mut nid = root.nid;

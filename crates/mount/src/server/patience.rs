@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// The failures and pauses so far.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct RetryPatience {
     failures: u32,
     waited: Duration,
 }
 
-impl Patience {
+impl RetryPatience {
     /// The pause before the next attempt; `None` when there were enough of them.
     pub(crate) fn pause(&mut self) -> Option<Duration> {
         let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.pow(self.failures.min(16)));
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_come_to_an_end() {
-        let mut patience = Patience::default();
+        let mut patience = RetryPatience::default();
         let pauses: Vec<Duration> = std::iter::from_fn(|| patience.pause()).collect();
         assert!(pauses.is_sorted() && pauses[..4].iter().sum::<Duration>() < Duration::from_millis(20));
         assert!((29..=30).contains(&pauses.iter().sum::<Duration>().as_secs()));

@@ -115,7 +115,7 @@ impl Viewer {
     /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for another user's
     /// file.
     fn allowed(&self, attr: &Attr, acl: Option<&[u8]>) -> u32 {
-        let subject = acl::Subject { uid: self.uid, groups: &self.groups, owning_group: attr.gid };
+        let subject = acl::AclSubject { uid: self.uid, groups: &self.groups, owning_group: attr.gid };
         acl.and_then(|list| acl::allowed(list, &subject)).unwrap_or_else(|| {
             let shift = if self.groups.contains(&attr.gid) { 3 } else { 0 };
             attr.mode >> shift & 0o7

@@ -25,7 +25,7 @@ pub(crate) struct Rank {
     pub(crate) process: Option<Watch>,
     pub(crate) membership: Membership,
     pub(crate) stats: Option<PathBuf>,
-    /// The file for what is learned, and the least number of lessons that are written.
+    /// The file for lessons, and the least number of lessons that are written.
     pub(crate) learned: Option<(PathBuf, usize)>,
     pub(crate) seconds_to_exec: f64,
     /// Of its process.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::log::{Log, Record};
+use super::log::{Log, LogRecord};
 use crate::stats::Membership;
 use crate::sys::shared::SharedMemory;
 
@@ -44,7 +44,7 @@ impl Roll {
         let latest = self.texts();
         let words: Vec<[u64; 1]> = latest.keys().map(|number| [*number]).collect();
         let records = words.iter().zip(latest.values());
-        let _no_room = self.0.rewrite(records.map(|(words, text)| Record {
+        let _no_room = self.0.rewrite(records.map(|(words, text)| LogRecord {
             kind: 0,
             words: &words[..],
             text: &text[..],
@@ -66,7 +66,7 @@ impl Roll {
     }
 
     fn append(&mut self, number: usize, text: &[u8]) -> bool {
-        self.0.append(&Record { kind: 0, words: &[number as u64], text }).is_some()
+        self.0.append(&LogRecord { kind: 0, words: &[number as u64], text }).is_some()
     }
 
     /// The latest of each rank.

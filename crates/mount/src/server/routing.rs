@@ -9,14 +9,14 @@ use quell_image::{Beyond, FileKind as Kind, Nid};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::frozen::{FrozenAnswer, Patience};
+use super::frozen::{FrozenAnswer, FrozenPatience};
 use super::node::Node;
 use super::open_flags::{CREATION_ONLY, opened_as};
 use super::packed::damaged;
 use super::replies::{completed, reply_created, reply_entry, reply_with, reply_xattr, written};
 use super::serving::{KernelOffer, Server};
-use super::slots::{Attempt, Before, Note};
-use crate::fuse::abi::{Attr, Entry, NodeId, OpenFlags, Opened, Validity};
+use super::slots::{Attempt, EarlierProgress, SlotNote};
+use crate::fuse::abi::{Attr, EntryReply, NodeId, OpenFlags, OpenReply, Validity};
 use crate::fuse::listing::Listing;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, FileHandle, Operation, Read, Request, Unique};
@@ -28,7 +28,7 @@ impl Server {
             // Python asks whether a file is a terminal each time it opens one.
             (Operation::Ioctl, _) => reply.error(Errno::NOTTY),
             (Operation::Lookup { name }, Node::Frozen(nid)) if !self.bindings.is_live(nid) => {
-                match self.frozen.lookup(nid, name, Patience::None) {
+                match self.frozen.lookup(nid, name, FrozenPatience::None) {
                     Ok(FrozenAnswer::Known(entry)) => reply.entry(&entry),
                     Ok(FrozenAnswer::AskOriginal) => return Some(reply),
                     Err(errno) => reply.error(errno),
@@ -47,7 +47,7 @@ impl Server {
                 reply_xattr(value, *size, reply);
             }
             (Operation::Open { flags, directory: false }, Node::Frozen(nid)) if !self.frozen.is_due(nid) => {
-                match self.frozen.open(nid, *flags, Patience::None) {
+                match self.frozen.open(nid, *flags, FrozenPatience::None) {
                     Some(opened) => reply.bytes(&opened.encode()),
                     None => return Some(reply),
                 }
@@ -94,7 +94,7 @@ impl Server {
             Operation::Open { flags, directory } => {
                 let opened = match attempt.before() {
                     // The program may have gone on: the file must not be cut again.
-                    Before::Complete(outcome) => {
+                    EarlierProgress::Complete(outcome) => {
                         outcome.and_then(|()| self.opened_before(node, flags, request))
                     }
                     _ if directory => self.open_directory_handle(node, caller, unique),
@@ -105,7 +105,7 @@ impl Server {
             }
             Operation::Release { handle, owner } => {
                 match attempt.before() {
-                    Before::Nothing => {
+                    EarlierProgress::Nothing => {
                         attempt.begin();
                         self.live.release(node, handle, owner);
                     }
@@ -119,7 +119,7 @@ impl Server {
             Operation::Flush { handle, owner } => {
                 // Not again once the program may have gone on, and may have set other locks.
                 let outcome = match attempt.before() {
-                    Before::Complete(outcome) => outcome,
+                    EarlierProgress::Complete(outcome) => outcome,
                     _ => completed(self.live.flush(node, handle, owner), attempt),
                 };
                 reply_with(outcome, reply, |(), reply| reply.done());
@@ -154,17 +154,19 @@ impl Server {
             Operation::Destroy => reply.done(),
             Operation::Access { .. } | Operation::Other => reply.error(Errno::NOSYS),
             _ => match attempt.before() {
-                Before::Complete(outcome) => self.answer_completed(request, node, attempt, outcome, reply),
+                EarlierProgress::Complete(outcome) => {
+                    self.answer_completed(request, node, attempt, outcome, reply)
+                }
                 _ => self.live.change(request, node, attempt, reply),
             },
         }
     }
 
     /// LOOKUP.
-    fn lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
+    fn lookup(&self, directory: Node, name: &[u8]) -> Result<EntryReply, Errno> {
         if let Node::Frozen(nid) = directory
             && !self.bindings.is_live(nid)
-            && let FrozenAnswer::Known(entry) = self.frozen.lookup(nid, name, Patience::ForOriginal)?
+            && let FrozenAnswer::Known(entry) = self.frozen.lookup(nid, name, FrozenPatience::ForOriginal)?
         {
             return Ok(entry);
         }
@@ -243,7 +245,7 @@ impl Server {
 
     /// FORGET and BATCH_FORGET, at most once: to take lookups back twice would take a node away that is in use.
     fn forget_all(&self, nodes: impl Iterator<Item = (NodeId, u64)>, attempt: Attempt<'_>) {
-        if attempt.before() != Before::Nothing {
+        if attempt.before() != EarlierProgress::Nothing {
             return;
         }
         attempt.begin();
@@ -258,9 +260,9 @@ impl Server {
     }
 
     /// OPEN of a file.
-    fn open(&self, node: Node, flags: u32, caller: Caller, unique: Unique) -> Result<Opened, Errno> {
+    fn open(&self, node: Node, flags: u32, caller: Caller, unique: Unique) -> Result<OpenReply, Errno> {
         if let Node::Frozen(nid) = node
-            && let Some(opened) = self.frozen.open(nid, flags, Patience::ForOriginal)
+            && let Some(opened) = self.frozen.open(nid, flags, FrozenPatience::ForOriginal)
         {
             self.frozen.push_first(nid);
             return Ok(opened);
@@ -269,7 +271,7 @@ impl Server {
     }
 
     /// The second answer to an OPEN or OPENDIR that an earlier server completed.
-    fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<Opened, Errno> {
+    fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<OpenReply, Errno> {
         match self.bindings.handles.opened_by(request.unique) {
             Some((handle, open)) if open.node == node => Ok(opened_as(handle, open.flags)),
             _ => self.open(node, flags & !CREATION_ONLY, request.caller, request.unique),
@@ -277,7 +279,7 @@ impl Server {
     }
 
     /// OPENDIR.
-    fn open_directory_handle(&self, node: Node, caller: Caller, unique: Unique) -> Result<Opened, Errno> {
+    fn open_directory_handle(&self, node: Node, caller: Caller, unique: Unique) -> Result<OpenReply, Errno> {
         if let Node::Frozen(nid) = node
             && !self.bindings.is_live(nid)
             && self.packed.is_listed(nid)?
@@ -285,7 +287,10 @@ impl Server {
             let handle = self.bindings.handles.open(node, None, OFlags::RDONLY, unique)?;
             // Another thread may have changed the directory before it could see that it is open.
             if !self.bindings.is_live(nid) {
-                return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+                return Ok(OpenReply {
+                    handle: handle.0,
+                    flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR,
+                });
             }
             self.bindings.handles.release(handle);
         }
@@ -358,7 +363,7 @@ impl Server {
         }
         match request.operation {
             Operation::Write(_) => {
-                let bytes = usize::try_from(attempt.remembered(Note::Written)).unwrap_or(usize::MAX);
+                let bytes = usize::try_from(attempt.remembered(SlotNote::Written)).unwrap_or(usize::MAX);
                 reply.bytes(&written(bytes));
             }
             Operation::SetAttributes(_) => {
@@ -386,7 +391,7 @@ impl Server {
         create: &Create<'_>,
         caller: Caller,
         unique: Unique,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let entry = self.lookup(parent, create.name)?;
         let node = entry.node.map(|id| Node::decode(id, self.packed.root)).ok_or(Errno::STALE)?;
         if let Some((handle, open)) = self.bindings.handles.opened_by(unique)

@@ -8,16 +8,16 @@ use rustix::io::Errno;
 
 use super::bindings::Bindings;
 use super::frozen::FrozenTier;
-use super::handover::{Fact, HandoverMemory};
+use super::handover::{HandoverFact, HandoverMemory};
 use super::holding::Holding;
 use super::live::LiveTier;
 use super::lock_table::{Arriving, Leaving};
 use super::node::Node;
 use super::notifier::Notifier;
 use super::packed::Packed;
-use super::slots::{Death, Marks, RequestHead, Slot, clear_left, request_left_in};
+use super::slots::{Death, RequestHead, Slot, SlotNotes, clear_left, request_left_in};
 use super::takeover::Takeover;
-use crate::counters::{Asked, Counters, Loss};
+use crate::counters::{Counters, RequestKind, TakeoverEvent};
 use crate::fuse::abi::{self, InitFlags};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
@@ -111,7 +111,7 @@ impl Server {
     fn take<'t>(
         &self,
         bytes: &[u8],
-        marks: Marks<'_>,
+        marks: SlotNotes<'_>,
         turn: Turn<'t>,
         scratch: &mut Vec<u8>,
     ) -> Option<Turn<'t>> {
@@ -140,7 +140,7 @@ impl Server {
 
     /// Answers a request that an earlier server had taken, and perhaps answered. If servers died of it again and
     /// again, it is given up; those that may be the cause are tried one at a time, so that only that one is.
-    fn answer_again(&self, bytes: &[u8], marks: Marks<'_>, scratch: &mut Vec<u8>) {
+    fn answer_again(&self, bytes: &[u8], marks: SlotNotes<'_>, scratch: &mut Vec<u8>) {
         let Ok(request) = Request::parse(bytes) else {
             return;
         };
@@ -153,7 +153,7 @@ impl Server {
         let attempt = marks.of(request.unique);
         let _alone = self.takeover.try_alone(attempt);
         if self.takeover.is_given_up(attempt) {
-            self.counters.lost(Loss::Abandoned);
+            self.counters.lost(TakeoverEvent::Abandoned);
             return reply.error(Errno::IO);
         }
         if !self.is_sound() {
@@ -194,24 +194,24 @@ impl Server {
     fn is_sound(&self) -> bool {
         let sound = self.packed.memory.is_sound(|| quell_image::check::is_intact(&self.packed.image));
         if !sound {
-            self.counters.lost(Loss::Image);
+            self.counters.lost(TakeoverEvent::Image);
         }
         sound
     }
 
     fn count(&self, operation: &Operation<'_>) {
         self.counters.asked(match operation {
-            Operation::Lookup { .. } => Asked::Lookup,
-            Operation::GetAttributes { .. } => Asked::GetAttributes,
-            Operation::Open { .. } => Asked::Open,
-            Operation::ListDirectory { .. } => Asked::ListDirectory,
-            Operation::Read(_) => Asked::Read,
-            Operation::Write(_) => Asked::Write,
+            Operation::Lookup { .. } => RequestKind::Lookup,
+            Operation::GetAttributes { .. } => RequestKind::GetAttributes,
+            Operation::Open { .. } => RequestKind::Open,
+            Operation::ListDirectory { .. } => RequestKind::ListDirectory,
+            Operation::Read(_) => RequestKind::Read,
+            Operation::Write(_) => RequestKind::Write,
             Operation::ForgetOne { .. }
             | Operation::BatchForget { .. }
             | Operation::Interrupt { .. }
             | Operation::Release { .. } => return,
-            _ => Asked::Other,
+            _ => RequestKind::Other,
         });
     }
 
@@ -240,7 +240,7 @@ impl Server {
             | acl;
         let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
         if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
-            self.handover.settle(Fact::CanExpire);
+            self.handover.settle(HandoverFact::CanExpire);
         }
         let flags2 = offer.flags2 & abi::INIT2_DIRECT_IO_ALLOW_MMAP;
         reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags, flags2));
@@ -248,7 +248,7 @@ impl Server {
 
     /// Tells whether a name can be made stale without being dropped.
     pub(crate) fn can_expire(&self) -> bool {
-        self.handover.is_settled(Fact::CanExpire)
+        self.handover.is_settled(HandoverFact::CanExpire)
     }
 }
 

@@ -23,7 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::node::Node;
 use crate::fuse::abi::{self, NodeId};
 use crate::fuse::request::Unique;
-use crate::sys::shared::{Exclusive, SharedMemory, Words};
+use crate::sys::shared::{Exclusive, SharedMemory, SharedWords};
 
 /// The buffer into which a thread reads its requests.
 #[derive(Debug)]
@@ -78,17 +78,17 @@ impl Slot {
     }
 
     /// The notes about requests, and the bytes of the present one.
-    pub(crate) fn parts(&mut self) -> (Marks<'_>, &mut [u8]) {
+    pub(crate) fn parts(&mut self) -> (SlotNotes<'_>, &mut [u8]) {
         let (words, bytes) = self.0.split(MARKS_BYTES);
-        (Marks(words), bytes)
+        (SlotNotes(words), bytes)
     }
 }
 
 /// A slot's notes. Each names the request that it is about, so none has to be taken back.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Marks<'s>(Words<'s>);
+pub(crate) struct SlotNotes<'s>(SharedWords<'s>);
 
-impl<'s> Marks<'s> {
+impl<'s> SlotNotes<'s> {
     /// The notes about request `unique`.
     pub(crate) fn of(self, unique: Unique) -> Attempt<'s> {
         Attempt { words: self.0, unique: unique.0 }
@@ -98,13 +98,13 @@ impl<'s> Marks<'s> {
 /// The progress of servers with one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'s> {
-    words: Words<'s>,
+    words: SharedWords<'s>,
     unique: u64,
 }
 
 /// The progress of an earlier server with a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum EarlierProgress {
     /// It did nothing.
     Nothing,
     /// It was about to ask the original for it, or had just done so.
@@ -117,16 +117,16 @@ pub(crate) enum Before {
 
 impl Attempt<'_> {
     /// The progress of an earlier server.
-    pub(crate) fn before(&self) -> Before {
+    pub(crate) fn before(&self) -> EarlierProgress {
         let outcome = || match i32::try_from(self.words.at(ERRNO).load(Ordering::Relaxed)) {
             Ok(errno @ 1..) => Err(Errno::from_raw_os_error(errno)),
             _ => Ok(()),
         };
         match self.noted(STAGE, STAGE_BITS) {
-            Some(BEGUN) => Before::Begun,
-            Some(DONE) => Before::Done(outcome()),
-            Some(COMPLETE) => Before::Complete(outcome()),
-            _ => Before::Nothing,
+            Some(BEGUN) => EarlierProgress::Begun,
+            Some(DONE) => EarlierProgress::Done(outcome()),
+            Some(COMPLETE) => EarlierProgress::Complete(outcome()),
+            _ => EarlierProgress::Nothing,
         }
     }
 
@@ -155,12 +155,12 @@ impl Attempt<'_> {
     }
 
     /// Notes a number for the next server.
-    pub(crate) fn remember(&self, note: Note, number: u64) {
+    pub(crate) fn remember(&self, note: SlotNote, number: u64) {
         self.words.at(note as usize).store(number, Ordering::Release);
     }
 
     /// The number that this server or an earlier one noted.
-    pub(crate) fn remembered(&self, note: Note) -> u64 {
+    pub(crate) fn remembered(&self, note: SlotNote) -> u64 {
         self.words.at(note as usize).load(Ordering::Acquire)
     }
 
@@ -174,7 +174,7 @@ impl Attempt<'_> {
     /// its name may lead elsewhere.
     pub(crate) fn node(&self, number: usize, root: Nid, look: impl FnOnce() -> Option<Node>) -> Option<Node> {
         let word = self.words.at(NODES + number);
-        if self.before() != Before::Nothing {
+        if self.before() != EarlierProgress::Nothing {
             let id = word.load(Ordering::Relaxed);
             return (id != 0).then(|| Node::decode(NodeId(id), root));
         }
@@ -214,7 +214,7 @@ pub(crate) fn now() -> (i64, u64) {
 
 /// Numbers that a server notes for the next one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Note {
+pub(crate) enum SlotNote {
     /// The size of a file before something is appended to it.
     Size = 7,
     /// The progress of an append, see `live::appends`.
@@ -269,15 +269,15 @@ mod tests {
         bytes[0] = 40;
         let attempt = marks.of(Unique(6));
         assert_eq!(attempt.node(1, root, || Some(Node::Found(3))), Some(Node::Found(3)));
-        assert_eq!(attempt.before(), Before::Nothing);
+        assert_eq!(attempt.before(), EarlierProgress::Nothing);
         attempt.begin();
-        assert_eq!(attempt.before(), Before::Begun);
+        assert_eq!(attempt.before(), EarlierProgress::Begun);
         assert_eq!(attempt.node(1, root, || None), Some(Node::Found(3)));
         attempt.finish(Err(Errno::EXIST));
-        assert_eq!(attempt.before(), Before::Done(Err(Errno::EXIST)));
+        assert_eq!(attempt.before(), EarlierProgress::Done(Err(Errno::EXIST)));
         attempt.complete(Ok(()));
-        assert_eq!(attempt.before(), Before::Complete(Ok(())));
-        assert_eq!(marks.of(Unique(8)).before(), Before::Nothing);
+        assert_eq!(attempt.before(), EarlierProgress::Complete(Ok(())));
+        assert_eq!(marks.of(Unique(8)).before(), EarlierProgress::Nothing);
         assert!(slot.is_occupied());
         slot.clear();
         assert!(!slot.is_occupied());

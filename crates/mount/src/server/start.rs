@@ -25,20 +25,20 @@ use rustix::process::Pid;
 use super::answering::answer;
 use super::builder::build;
 use super::door::turn_away;
-use super::handover::{Fact, HandoverMemory};
+use super::handover::{HandoverFact, HandoverMemory};
 use super::holder::hold;
 use super::holding::{Door, Holding};
 use super::made_files::MadeFiles;
 use super::ranks::Watch;
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
-use crate::budget::Budget;
-use crate::error::{Step, Unavailable};
+use crate::budget::MemoryBudget;
+use crate::error::{SetupStep, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
-use crate::memory::Shared;
+use crate::memory::SharedImage;
 use crate::message::FromServer;
-use crate::mode::Mode;
+use crate::mode::ImageMode;
 use crate::namespace::Layout;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
 
@@ -51,9 +51,9 @@ pub(crate) struct Start {
     pub(crate) image: LoadedImage,
     /// The directories that the namespace shows.
     pub(crate) layout: Layout,
-    pub(crate) mode: Mode,
+    pub(crate) mode: ImageMode,
     /// The memory that an extraction may take.
-    pub(crate) budget: Budget,
+    pub(crate) budget: MemoryBudget,
     /// True if questions to the originals are written down.
     pub(crate) learning: bool,
     /// The reason for which no rank may come in.
@@ -84,13 +84,13 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     let ready = FromServer::Ready { own_root };
     let prepared = match mode {
-        Mode::Auto | Mode::Mount => prepare(&image.image, &layout, alone),
-        Mode::Extract => Err(None),
+        ImageMode::Auto | ImageMode::Mount => prepare(&image.image, &layout, alone),
+        ImageMode::Extract => Err(None),
     };
     match prepared {
         Ok((handover, ended, device, builder)) => {
             if learning {
-                handover.settle(Fact::Learning);
+                handover.settle(HandoverFact::Learning);
             }
             let holding = Holding {
                 handover,
@@ -109,21 +109,23 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
             hold(holding, None, alone, answer);
         }
         // Without FUSE, or without being asked for it, the content can be extracted.
-        Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {
+        Err(refused)
+            if mode == ImageMode::Extract || (mode == ImageMode::Auto && is_fuse(refused.as_ref())) =>
+        {
             match extract(&layout, &image, budget, alone) {
                 Ok(extraction) => keep(extraction, listener, ready, starter, image),
                 Err(unavailable) => turn_away(&listener, &after(refused, unavailable)),
             }
         }
         Err(refused) => {
-            turn_away(&listener, &refused.unwrap_or(Unavailable::new(Step::StartServer, Errno::INVAL)));
+            turn_away(&listener, &refused.unwrap_or(Unavailable::new(SetupStep::StartServer, Errno::INVAL)));
         }
     }
 }
 
 /// Tells whether FUSE was refused, rather than the namespace.
 fn is_fuse(refused: Option<&Unavailable>) -> bool {
-    refused.is_some_and(|refused| matches!(refused.step, Step::OpenFuse | Step::Mount))
+    refused.is_some_and(|refused| matches!(refused.step, SetupStep::OpenFuse | SetupStep::Mount))
 }
 
 /// The reasons for which neither mode works.
@@ -136,11 +138,11 @@ fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
 
 /// Everything that a holder needs: memory that servers hand over, and a mounted connection.
 fn prepare(
-    image: &Image<Shared>,
+    image: &Image<SharedImage>,
     layout: &Layout,
     alone: &SingleThreaded,
 ) -> Result<(HandoverMemory, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
-    let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
+    let failed = |errno| Some(Unavailable::new(SetupStep::StartServer, errno));
     let last = image.nodes().last().unwrap_or(image.root());
     let handover = HandoverMemory::new(last).map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;

@@ -16,7 +16,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Maps the first `bytes` bytes of `file`, which stay mapped when the descriptor is closed.
     ///
-    /// **Errors** `EINVAL` for zero bytes; what mmap(2) says otherwise.
+    /// **Errors** `EINVAL` for zero bytes; else those of mmap(2).
     ///
     /// The caller keeps two promises that the type cannot: the file is not shortened while it is mapped (a touched
     /// page beyond its end raises SIGBUS), and bytes that are still being written are not read.

@@ -114,10 +114,10 @@ impl Exclusive {
     /// The words before byte `at`, and the bytes from there on.
     ///
     /// **Panics** if `at` lies beyond the end.
-    pub(crate) fn split(&mut self, at: usize) -> (Words<'_>, &mut [u8]) {
+    pub(crate) fn split(&mut self, at: usize) -> (SharedWords<'_>, &mut [u8]) {
         let memory = &*self.0;
         assert!(at <= memory.bytes, "the bytes lie in their memory");
-        let words = Words { start: memory.start, bytes: at, memory: PhantomData };
+        let words = SharedWords { start: memory.start, bytes: at, memory: PhantomData };
         // SAFETY: `at` is inside the mapping or at its end, as was just verified.
         let first = unsafe { memory.start.add(at) };
         // SAFETY: the rest of the mapping is readable, writable and initialised; this is its only user in this
@@ -134,13 +134,13 @@ impl Drop for Exclusive {
 
 /// The first words of a memory whose other bytes are in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Words<'m> {
+pub(crate) struct SharedWords<'m> {
     start: NonNull<u8>,
     bytes: usize,
     memory: PhantomData<&'m SharedMemory>,
 }
 
-impl<'m> Words<'m> {
+impl<'m> SharedWords<'m> {
     /// Word number `number`.
     ///
     /// **Panics** if there are not that many.

@@ -30,12 +30,12 @@ pub(crate) struct SharedTable<const WORDS: usize> {
     memory: Arc<SharedMemory>,
     capacity: u32,
     /// Indexes below the mark that no record has, the next one last.
-    free: Mutex<Vec<Index>>,
+    free: Mutex<Vec<TableIndex>>,
 }
 
 /// The place of a record in its table. After the record is freed, another one has it, of another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Index(pub(crate) u32);
+pub(crate) struct TableIndex(pub(crate) u32);
 
 impl<const WORDS: usize> SharedTable<WORDS> {
     /// Memory for a table of `capacity` records. Its pages come into being as records are used.
@@ -50,13 +50,14 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         let capacity = (memory.length() - HEADER_BYTES) / Self::RECORD_BYTES;
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX);
         let table = Self { memory, capacity, free: Mutex::default() };
-        let free = (0..table.ever_used()).rev().map(Index).filter(|index| table.generation(*index).is_none());
+        let free =
+            (0..table.ever_used()).rev().map(TableIndex).filter(|index| table.generation(*index).is_none());
         *lock(&table.free) = free.collect();
         table
     }
 
     /// Makes a record. It is there, whole, when this returns. `None` if the table is full.
-    pub(crate) fn insert(&self, words: [u64; WORDS]) -> Option<Index> {
+    pub(crate) fn insert(&self, words: [u64; WORDS]) -> Option<TableIndex> {
         let index = self.allocate()?;
         for (number, value) in words.into_iter().enumerate() {
             self.set(index, number, value);
@@ -67,7 +68,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
 
     /// A place for a record, whose words are those of the record that was there before. It is not given again, and there
     /// is no record before [`Self::publish`]. `None` if the table is full.
-    fn allocate(&self) -> Option<Index> {
+    fn allocate(&self) -> Option<TableIndex> {
         let mut free = lock(&self.free);
         if let Some(index) = free.pop() {
             return Some(index);
@@ -78,17 +79,17 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         }
         // Before the record can be there: a scan of the table must come as far.
         self.memory.word(0).store(u64::from(next) + 1, Ordering::Release);
-        Some(Index(next))
+        Some(TableIndex(next))
     }
 
     /// Publishes an allocated record with its words. Until then its place belongs to the caller alone.
-    fn publish(&self, index: Index) {
+    fn publish(&self, index: TableIndex) {
         let word = self.first_word(index);
         word.store(word.load(Ordering::Relaxed) | USED, Ordering::Release);
     }
 
     /// Removes a record. One that is not there stays absent.
-    pub(crate) fn free(&self, index: Index) {
+    pub(crate) fn free(&self, index: TableIndex) {
         if index.0 >= self.capacity {
             return;
         }
@@ -103,7 +104,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
     }
 
     /// The generation of the record at `index`, which no other record at that place ever had; `None` if there is none.
-    pub(crate) fn generation(&self, index: Index) -> Option<u64> {
+    pub(crate) fn generation(&self, index: TableIndex) -> Option<u64> {
         if index.0 >= self.capacity {
             return None;
         }
@@ -114,25 +115,25 @@ impl<const WORDS: usize> SharedTable<WORDS> {
     /// Word `number` of a record.
     ///
     /// **Panics** if the table or the record is not that long.
-    pub(crate) fn get(&self, index: Index, number: usize) -> u64 {
+    pub(crate) fn get(&self, index: TableIndex, number: usize) -> u64 {
         self.word(index, number).load(Ordering::Acquire)
     }
 
     /// Sets word `number` of a record.
     ///
     /// **Panics** as [`Self::get`].
-    pub(crate) fn set(&self, index: Index, number: usize, value: u64) {
+    pub(crate) fn set(&self, index: TableIndex, number: usize, value: u64) {
         self.word(index, number).store(value, Ordering::Release);
     }
 
-    fn word(&self, index: Index, number: usize) -> &AtomicU64 {
+    fn word(&self, index: TableIndex, number: usize) -> &AtomicU64 {
         assert!(number < WORDS, "a word lies in its record");
         self.memory.word(Self::start_of(index) + 8 * (1 + number))
     }
 
     /// The places of all records, in ascending order.
-    pub(crate) fn used(&self) -> impl Iterator<Item = Index> + '_ {
-        (0..self.ever_used()).map(Index).filter(|index| self.generation(*index).is_some())
+    pub(crate) fn used(&self) -> impl Iterator<Item = TableIndex> + '_ {
+        (0..self.ever_used()).map(TableIndex).filter(|index| self.generation(*index).is_some())
     }
 
     /// The end of the places that a record ever had.
@@ -141,11 +142,11 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         u32::try_from(mark).unwrap_or(u32::MAX).min(self.capacity)
     }
 
-    fn first_word(&self, index: Index) -> &AtomicU64 {
+    fn first_word(&self, index: TableIndex) -> &AtomicU64 {
         self.memory.word(Self::start_of(index))
     }
 
-    const fn start_of(index: Index) -> usize {
+    const fn start_of(index: TableIndex) -> usize {
         HEADER_BYTES + index.0 as usize * Self::RECORD_BYTES
     }
 
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(reused, [unfinished, beyond]);
         assert_eq!(after.generation(unfinished), Some(1));
         assert_eq!(after.generation(beyond), Some(0));
-        assert_eq!(after.insert([3; 3]), Some(Index(5)), "one that was never used");
+        assert_eq!(after.insert([3; 3]), Some(TableIndex(5)), "one that was never used");
     }
 
     #[test]
@@ -229,8 +230,8 @@ mod tests {
         // Memory is made in whole pages, so that there may be room for more than was asked for.
         let records: Vec<_> = std::iter::from_fn(|| table.insert([0; 511])).collect();
         assert!((2..=3).contains(&records.len()));
-        assert_eq!(table.generation(Index(u32::MAX)), None);
-        table.free(Index(u32::MAX));
+        assert_eq!(table.generation(TableIndex(u32::MAX)), None);
+        table.free(TableIndex(u32::MAX));
         assert_eq!(table.allocate(), None);
         table.free(records[0]);
         assert_eq!(table.allocate(), Some(records[0]));

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit};
 
 /// Signals, before they were held back.
-pub(crate) struct Before {
+pub(crate) struct HeldSignals {
     mask: libc::sigset_t,
     /// The action for children that end.
     children: libc::sighandler_t,
@@ -21,16 +21,16 @@ pub(crate) struct Arrived {
 }
 
 /// Holds all signals back, so that each waits for [`Signals::take`].
-pub(crate) fn hold_back() -> Before {
+pub(crate) fn hold_back() -> HeldSignals {
     let mut mask = empty();
     // SAFETY: both sets are valid.
     let _cannot_fail = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &all(), &raw mut mask) };
     // SAFETY: the default runs no code of ours. Where children were ignored, none could be waited for.
     let children = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    Before { mask, children }
+    HeldSignals { mask, children }
 }
 
-impl Before {
+impl HeldSignals {
     /// In the child, before it executes anything: as it was.
     pub(crate) fn restore(&self) {
         // SAFETY: what was found there. A process that executes another has no handlers worth keeping.

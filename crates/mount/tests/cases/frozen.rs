@@ -267,6 +267,6 @@ pub(crate) fn check_names_changes() {
         );
         let (status, message) = failed(&scene.run(&["--check"], &["echo", "stale"]).output().unwrap());
         assert_eq!(status, 1);
-        assert!(message.contains("4 of the image's sources changed"), "{message}");
+        assert!(message.contains("4 of the image's originals changed"), "{message}");
     }
 }

@@ -9,7 +9,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quell_mount::{Budget, Check, Checker, Mode, OnStale, RunRequest, Trust, run};
+use quell_mount::{
+    CheckingRank, ImageMode, ImageTrust, MemoryBudget, OriginalsCheck, RunRequest, StalePolicy, run,
+};
 
 use crate::support::Packing;
 
@@ -53,15 +55,15 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         image: PathBuf::new(),
         command: Vec::new(),
         job: String::new(),
-        check: Check::Nothing,
-        on_stale: OnStale::Refuse,
+        check: OriginalsCheck::Skip,
+        on_stale: StalePolicy::Refuse,
         refresh: Vec::new(),
         listings_kept_for: Duration::ZERO,
         stats: None,
         learn: None,
-        trust: Trust::OwnerOrRoot,
-        mode: Mode::Auto,
-        memory: Budget::Available,
+        trust: ImageTrust::OwnerOrRoot,
+        mode: ImageMode::Auto,
+        memory: MemoryBudget::Available,
         began,
     };
     loop {
@@ -69,22 +71,26 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         match argument.to_str().unwrap() {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
             "--check" => {
-                request.check =
-                    Check::Sources { by: Checker::ThisRank, parallelism: 32, now: 0, shared: false }
+                request.check = OriginalsCheck::Compare {
+                    by: CheckingRank::ThisRank,
+                    parallelism: 32,
+                    now: 0,
+                    shared: false,
+                }
             }
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
             "--memory" => {
                 let bytes = arguments.next().unwrap().into_string().unwrap();
-                request.memory = Budget::Bytes(bytes.parse().unwrap());
+                request.memory = MemoryBudget::Bytes(bytes.parse().unwrap());
             }
             "--mode" => {
                 request.mode = match arguments.next().unwrap().to_str().unwrap() {
-                    "mount" => Mode::Mount,
-                    "extract" => Mode::Extract,
-                    _ => Mode::Auto,
+                    "mount" => ImageMode::Mount,
+                    "extract" => ImageMode::Extract,
+                    _ => ImageMode::Auto,
                 }
             }
-            "--trust" => request.trust = Trust::AnyOwner,
+            "--trust" => request.trust = ImageTrust::AnyOwner,
             _ => {
                 request.image = argument.into();
                 break;

@@ -5,7 +5,7 @@ use quell_image::erofs::BLOCK_BYTES;
 use quell_image::path::is_name;
 use quell_image::write::Audience;
 
-use crate::extents::Extent;
+use crate::extents::UsedExtent;
 use crate::options::Hold;
 use crate::path_tree::{PathTree, PathUse};
 use crate::requests::layout::*;
@@ -84,7 +84,7 @@ impl<'a> RequestReader<'a> {
         String::from_utf8(self.string()?.to_vec()).ok()
     }
 
-    fn extent(&mut self, versioned: bool) -> Option<Extent> {
+    fn extent(&mut self, versioned: bool) -> Option<UsedExtent> {
         let version = if versioned { Some((self.number()?, self.number()?)) } else { None };
         let (mut blocks, mut end) = (BlockSet::default(), 0_u64);
         for _ in 0..self.number()? {
@@ -95,7 +95,7 @@ impl<'a> RequestReader<'a> {
             (end <= BLOCKS_MAX).then_some(())?;
             blocks.insert(start..end);
         }
-        Some(Extent { whole: false, blocks, version })
+        Some(UsedExtent { whole: false, blocks, version })
     }
 
     /// A node and the number of its children.
@@ -106,7 +106,7 @@ impl<'a> RequestReader<'a> {
         let read = if set(READ) { Some(self.number()?) } else { None };
         let extent = match (set(PART), set(VERSIONED)) {
             (true, versioned) if read.is_some() => self.extent(versioned)?,
-            (false, false) => Extent { whole: read.is_some(), ..Extent::default() },
+            (false, false) => UsedExtent { whole: read.is_some(), ..UsedExtent::default() },
             _ => return None,
         };
         let (touched, missed, entered) = (set(TOUCHED), set(MISSED), set(ENTERED));

@@ -2,7 +2,7 @@
 
 use quell_image::write::Audience;
 
-use crate::extents::Extent;
+use crate::extents::UsedExtent;
 use crate::options::Hold;
 use crate::path_tree::PathTree;
 use crate::requests::RecordedRequests;
@@ -68,7 +68,7 @@ fn node(recorded: &PathTree, into: &mut Vec<u8>) {
     }
 }
 
-fn extent(extent: &Extent, into: &mut Vec<u8>) {
+fn extent(extent: &UsedExtent, into: &mut Vec<u8>) {
     if let Some((size, modified)) = extent.version {
         number(size, into);
         number(modified, into);

@@ -11,7 +11,7 @@ use quell_image::Image;
 use quell_pack::{PackError, PackOptions, Packed, pack};
 use quell_trace::context::NamespaceChange;
 use quell_trace::flags::O_DIRECTORY;
-use quell_trace::resolve::{Answer, Links};
+use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::{Ending, Finish};
 use quell_trace::{
     Call, ElfFile, Errno, Event, Exit, Fd, Header, Mount, Nanos, Outcome, PathId, Pid, Process, Stripe,
@@ -34,12 +34,12 @@ pub(crate) struct Session {
 pub(crate) struct Ask;
 
 impl Links for Ask {
-    fn link(&mut self, path: &[u8]) -> Answer {
+    fn link(&mut self, path: &[u8]) -> LinkAnswer {
         let path = Path::new(std::ffi::OsStr::from_bytes(path));
         match fs::read_link(path) {
-            Ok(target) => Answer::Link(target.into_os_string().into_vec()),
-            Err(_) if path.exists() => Answer::NoLink,
-            Err(_) => Answer::Absent,
+            Ok(target) => LinkAnswer::Link(target.into_os_string().into_vec()),
+            Err(_) if path.exists() => LinkAnswer::NoLink,
+            Err(_) => LinkAnswer::Absent,
         }
     }
 }

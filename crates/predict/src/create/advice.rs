@@ -5,9 +5,9 @@
 
 use super::parameters::CreateParameters;
 use super::seconds::point;
-use super::setting::{Setting, better_directories, pre_split_level, settings};
+use super::setting::{UnsuitedSetting, better_directories, pre_split_level, settings};
 use super::split;
-use super::terms::{Creates, Directory, DirectoryState};
+use super::terms::{Creates, DirectoryAge, DirectoryState};
 use quell_base::number::{counted, grouped};
 
 /// One piece of advice.
@@ -46,14 +46,14 @@ fn directory_blocks(
     state: &DirectoryState,
 ) -> Vec<SettingAdvice> {
     let is_shared = creates.nodes_per_directory() > 1;
-    if !is_shared || state.directory == Directory::Grown {
+    if !is_shared || state.directory == DirectoryAge::Grown {
         return Vec::new();
     }
     let level = pre_split_level(parameters, creates);
     if level == 0 {
         return Vec::new();
     }
-    let has_fewer = settings(parameters, creates, state).contains(&Setting::PreSplit { level });
+    let has_fewer = settings(parameters, creates, state).contains(&UnsuitedSetting::PreSplit { level });
     let pre_split = has_fewer.then(|| pre_split(level, parameters.block_bytes(), creates));
     let whole_blocks = SettingAdvice {
         setting: "avoidDirFragments",
@@ -88,7 +88,7 @@ fn connections(
     creates: &Creates,
     state: &DirectoryState,
 ) -> Option<SettingAdvice> {
-    let helps = settings(parameters, creates, state).contains(&Setting::AllToAll);
+    let helps = settings(parameters, creates, state).contains(&UnsuitedSetting::AllToAll);
     helps.then(|| SettingAdvice {
         setting: "allToAllConnection",
         value: "remote".to_owned(),

@@ -30,7 +30,7 @@ pub use request::CreateRequest;
 pub(crate) use seconds::{point, sensitivities};
 pub use summary::{CreateForecast, CreateSummary};
 pub use terms::{
-    Connections, CreateRates, CreateSeconds, Creates, Directory, DirectoryState, InodeToken, TimeTerm,
+    Connections, CreateRates, CreateSeconds, Creates, DirectoryAge, DirectoryState, InodeToken, TimeTerm,
     TokenCosts,
 };
 

@@ -1,7 +1,7 @@
 //! Creates as they are asked for, within limits.
 
 use super::error::CreateError;
-use super::terms::{Connections, Creates, Directory, DirectoryState, InodeToken};
+use super::terms::{Connections, Creates, DirectoryAge, DirectoryState, InodeToken};
 use crate::profile::{Figure, Profile};
 
 /// The creates that a forecast is asked for.
@@ -58,7 +58,7 @@ impl DirectoryState {
         let settings = &profile.shared_directory;
         let number = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.p50 as u64);
         Self {
-            directory: Directory::New,
+            directory: DirectoryAge::New,
             blocks: number(&settings.blocks).unwrap_or(1).max(1),
             inode_token: match settings.shares_inode_token {
                 Some(false) => InodeToken::Serial,

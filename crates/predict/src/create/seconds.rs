@@ -4,7 +4,7 @@ use super::error::CreateError;
 use super::parameters::{CreateInput, CreateParameters, SplitLawChoice, inputs};
 use super::point::CreateDetail;
 use super::terms::{CreateSeconds, Creates, DirectoryState, TimeTerm};
-use crate::forecast::{Bottleneck, FigureSensitivity, ForecastPoint, Spread, Step};
+use crate::forecast::{Bottleneck, DerivativeStep, FigureSensitivity, ForecastPoint, Spread};
 use crate::model::Bounds;
 use crate::profile::Profile;
 
@@ -53,7 +53,7 @@ pub(crate) fn sensitivities(
 ) -> Result<Vec<FigureSensitivity>, CreateError> {
     CreateParameters::of(profile)?;
     let sensitivity = |CreateInput { key, .. }: CreateInput| {
-        FigureSensitivity::of(&key, Step::Up(NUDGE), |at| {
+        FigureSensitivity::of(&key, DerivativeStep::Up(NUDGE), |at| {
             let changed = profile.with(&key, at)?;
             Some(typical(&CreateParameters::of(&changed).ok()?, creates, state))
         })

@@ -3,11 +3,11 @@
 use super::parameters::{CreateParameters, SplitLawChoice};
 use super::seconds::point;
 use super::split;
-use super::terms::{Connections, CreateSeconds, Creates, Directory, DirectoryState, InodeToken, TimeTerm};
+use super::terms::{Connections, CreateSeconds, Creates, DirectoryAge, DirectoryState, InodeToken, TimeTerm};
 
 /// A setting of the file system that is not as it should be for these creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum UnsuitedSetting {
     /// Nodes share the inode's token: Spectrum Scale 5.0.3.
     SharedToken,
     /// The directory has so many blocks at once.
@@ -19,7 +19,7 @@ pub(super) enum Setting {
     AllToAll,
 }
 
-impl Setting {
+impl UnsuitedSetting {
     /// Sets it.
     pub(super) fn apply(self, state: &mut DirectoryState) {
         match self {
@@ -44,21 +44,21 @@ pub(super) fn settings(
     parameters: &CreateParameters,
     creates: &Creates,
     state: &DirectoryState,
-) -> Vec<Setting> {
+) -> Vec<UnsuitedSetting> {
     let is_shared = creates.nodes_per_directory() > 1;
-    if !parameters.has_tokens() || !is_shared || state.directory == Directory::Grown {
+    if !parameters.has_tokens() || !is_shared || state.directory == DirectoryAge::Grown {
         return Vec::new();
     }
     let mut settings = Vec::new();
     if state.inode_token == InodeToken::Serial {
-        settings.push(Setting::SharedToken);
+        settings.push(UnsuitedSetting::SharedToken);
     }
     let level = pre_split_level(parameters, creates);
     if split::blocks(level) > state.blocks {
-        settings.push(Setting::PreSplit { level });
+        settings.push(UnsuitedSetting::PreSplit { level });
     }
     if state.connections == Connections::OnDemand && parameters.waits_for_connections() {
-        settings.push(Setting::AllToAll);
+        settings.push(UnsuitedSetting::AllToAll);
     }
     settings
 }
@@ -68,7 +68,7 @@ pub(super) fn settings(
 pub(super) fn pre_split_level(parameters: &CreateParameters, creates: &Creates) -> u32 {
     let is_enough = |level: &u32| {
         let state = DirectoryState {
-            directory: Directory::New,
+            directory: DirectoryAge::New,
             blocks: split::blocks(*level),
             inode_token: InodeToken::Shared,
             connections: Connections::OnDemand,

@@ -60,7 +60,7 @@ impl Creates {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryState {
     /// True if the directory has left its inode already.
-    pub directory: Directory,
+    pub directory: DirectoryAge,
     /// Its blocks as soon as it is out of its inode. **Range**: from 1.
     pub blocks: u64,
     /// The way in which nodes learn that the directory has left its inode.
@@ -73,7 +73,7 @@ impl std::fmt::Display for DirectoryState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let blocks =
             if self.blocks == 1 { "one block".to_owned() } else { format!("{} blocks", self.blocks) };
-        if self.directory == Directory::Grown {
+        if self.directory == DirectoryAge::Grown {
             return write!(formatter, "a directory that has left its inode and has {blocks}");
         }
         let token = match self.inode_token {
@@ -93,7 +93,7 @@ impl std::fmt::Display for DirectoryState {
 
 /// True if a directory has left its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directory {
+pub enum DirectoryAge {
     /// Just made, its entries inside the inode.
     New,
     /// It has its blocks already.
@@ -196,7 +196,7 @@ impl CreateSeconds {
     pub fn of(creates: &Creates, state: &DirectoryState, rates: &CreateRates) -> Self {
         let mut seconds = Self::default();
         let nodes = creates.nodes_per_directory() as f64;
-        let is_new = state.directory == Directory::New;
+        let is_new = state.directory == DirectoryAge::New;
         if let Some(tokens) = rates.tokens {
             let wait = |applies: bool, each: f64| if applies { nodes * each } else { 0.0 };
             let is_serial = state.inode_token == InodeToken::Serial;

@@ -27,7 +27,7 @@ fn the_fitted_profile_gives_the_times_that_it_was_fitted_to() {
     let creates = request(4096).creates(4096);
     let shared = DirectoryState { inode_token: InodeToken::Shared, ..DirectoryState::of(&profile) };
     for (state, published) in [
-        (DirectoryState { directory: Directory::Grown, ..shared }, 143.0),
+        (DirectoryState { directory: DirectoryAge::Grown, ..shared }, 143.0),
         (DirectoryState { blocks: 64, ..shared }, 15.0),
         (DirectoryState { blocks: 64, connections: Connections::AllToAll, ..shared }, 7.0),
     ] {

@@ -10,7 +10,7 @@
 //! station's demand, so that idle computing before or after cannot lower it. Where `alone` of these parts is longer than `skew`, all
 //! nodes are in them together; otherwise nodes come and go at the rate `N / skew`. The knee is N at load 1.
 
-use super::{Network, Part, Station};
+use super::{Network, RunPart, Station};
 
 /// Bounds of one scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub fn load(network: &Network) -> f64 {
 
 /// The least `max(alone, skew) / demand` of all consecutive parts that hold at least half of a station's demand.
 fn knee_of(network: &Network, station: Station) -> f64 {
-    let wanted = |part: &Part| part.demand[station as usize];
+    let wanted = |part: &RunPart| part.demand[station as usize];
     let all: f64 = network.parts.iter().map(wanted).sum();
     let skew = network.skew;
     let mut least = f64::INFINITY;

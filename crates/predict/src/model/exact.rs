@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// One step of a job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct JobStep {
     /// Before the visit. Unit: seconds.
     pub(super) delay: f64,
     /// The station.
@@ -26,8 +26,8 @@ enum ExactEvent {
 
 /// Runs jobs that begin at these times through these steps; `servers` has the servers of each station. Returns when each
 /// job ends. Shape: as `begins`.
-pub(super) fn run(begins: &[f64], steps: impl Fn(usize) -> Vec<Step>, servers: &[usize]) -> Vec<f64> {
-    let jobs: Vec<Vec<Step>> = (0..begins.len()).map(steps).collect();
+pub(super) fn run(begins: &[f64], steps: impl Fn(usize) -> Vec<JobStep>, servers: &[usize]) -> Vec<f64> {
+    let jobs: Vec<Vec<JobStep>> = (0..begins.len()).map(steps).collect();
     let mut at = vec![0; jobs.len()];
     let mut ends = begins.to_vec();
     let mut free = servers.to_vec();

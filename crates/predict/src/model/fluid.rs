@@ -10,7 +10,7 @@
 //! times are exponential (9 % at 0.7 of the knee, 16 % at the knee, 6 % at 1.3 of it). And single requests that drift apart over two
 //! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
-use super::{Network, Part};
+use super::{Network, RunPart};
 
 /// The number of cohorts that the nodes are cut into. With no skew one is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Cohorts {
 
 /// The end of the nodes' starts. Unit: seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
+pub struct EndTimes {
     /// From the first node's start to the end of the last.
     pub slowest: f64,
     /// Of one node, from its own start, over all.
@@ -38,15 +38,15 @@ pub struct Times {
 /// nodes save elsewhere: of their own time counts only by how much it is longer than that of those they meet there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Causes {
-    /// Shape: by [`super::Own`].
+    /// Shape: by [`super::OwnCause`].
     pub own: [f64; 5],
     /// Shape: by [`super::Station`].
     pub stations: [f64; 3],
 }
 
 /// Lets the nodes flow.
-pub fn solve(network: &Network, cohorts: Cohorts) -> Times {
-    let parts: Vec<Part> =
+pub fn solve(network: &Network, cohorts: Cohorts) -> EndTimes {
+    let parts: Vec<RunPart> =
         network.parts.iter().copied().filter(|part| part.alone > 0.0 || wants(part)).collect();
     let number = match network.skew > 0.0 && network.nodes > 1.0 {
         true => cohorts.0.min(network.nodes.ceil() as u32).max(2),
@@ -55,7 +55,7 @@ pub fn solve(network: &Network, cohorts: Cohorts) -> Times {
     Flow::new(&parts, network, number).run()
 }
 
-fn wants(part: &Part) -> bool {
+fn wants(part: &RunPart) -> bool {
     part.demand.iter().any(|demand| *demand > 0.0)
 }
 
@@ -69,7 +69,7 @@ struct Cohort {
 }
 
 struct Flow<'a> {
-    parts: &'a [Part],
+    parts: &'a [RunPart],
     nodes: f64,
     cohorts: Vec<Cohort>,
     /// The wait at each station.
@@ -80,7 +80,7 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn new(parts: &'a [Part], network: &Network, number: u32) -> Self {
+    fn new(parts: &'a [RunPart], network: &Network, number: u32) -> Self {
         let last = f64::from(number.max(2) - 1);
         let cohort = |index| Cohort {
             starts: network.skew * f64::from(index) / last,
@@ -99,7 +99,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn run(mut self) -> Times {
+    fn run(mut self) -> EndTimes {
         if self.parts.is_empty() {
             self.cohorts.iter_mut().for_each(|cohort| cohort.ended = Some(cohort.starts));
         }
@@ -115,7 +115,7 @@ impl<'a> Flow<'a> {
             own: own.map(|seconds| seconds / number),
             stations: stations.map(|seconds| seconds / number),
         };
-        Times { slowest, mean, causes }
+        EndTimes { slowest, mean, causes }
     }
 
     /// Goes on to the next moment at which a cohort starts or ends a part.
@@ -190,7 +190,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The time of a part with the waits as they are. Never 0: a part that wants nothing is left out before.
-    fn time(&self, part: &Part) -> f64 {
+    fn time(&self, part: &RunPart) -> f64 {
         let waits: f64 = self.waits.iter().zip(part.weight).map(|(wait, weight)| wait * weight).sum();
         (part.alone + waits).max(1e-12)
     }

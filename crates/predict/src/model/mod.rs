@@ -15,8 +15,8 @@ mod fluid;
 mod network;
 
 pub use bounds::{Bounds, knee, load};
-pub use fluid::{Causes, Cohorts, Times, solve};
-pub use network::{Network, Own, Part, Scale, Station};
+pub use fluid::{Causes, Cohorts, EndTimes, solve};
+pub use network::{Network, OwnCause, RunPart, Scale, Station};
 
 #[cfg(test)]
 mod tests;

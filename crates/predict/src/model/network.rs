@@ -30,7 +30,7 @@ impl Station {
 
 /// A cause that holds a node by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
+pub enum OwnCause {
     /// The program's computing.
     Computing,
     /// Answers that no other node delays.
@@ -43,7 +43,7 @@ pub enum Own {
     InFlight,
 }
 
-impl Own {
+impl OwnCause {
     /// Every cause. Shape: index equals discriminant.
     pub const ALL: [Self; 5] = [Self::Computing, Self::RoundTrips, Self::Cores, Self::Link, Self::InFlight];
 
@@ -90,10 +90,10 @@ impl Scale {
 
 /// A part of a node's run as the engine takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct RunPart {
     /// Its time alone. Unit: seconds.
     pub alone: f64,
-    /// Of that, the seconds that each [`Own`] cause holds it.
+    /// Of that, the seconds that each [`OwnCause`] cause holds it.
     pub own: [f64; 5],
     /// A node's demand on each station. Unit: seconds of the whole station.
     pub demand: [f64; 3],
@@ -108,7 +108,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// Shape: in order of time.
-    pub parts: Vec<Part>,
+    pub parts: Vec<RunPart>,
     /// Nodes.
     pub nodes: f64,
     /// From the first node's start to the last one's; 0 for one. Unit: seconds.
@@ -145,7 +145,7 @@ fn served(demand: [f64; 3], processes: f64, alone: f64) -> [f64; 3] {
     share.map(|seconds| seconds * fits)
 }
 
-fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Part> {
+fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<RunPart> {
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
@@ -172,7 +172,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Pa
         let mut own = [think, answers, 0.0, data, 0.0];
         if let Some(limit) = local.iter().position(|limit| *limit == alone && *limit > chain) {
             own = [0.0; 5];
-            own[Own::Cores as usize + limit] = alone;
+            own[OwnCause::Cores as usize + limit] = alone;
         }
         let cores = scale.cores.filter(|_| scale.is_shared_host);
         let waits = segment.waits.metadata();
@@ -181,7 +181,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Pa
             bytes / (targets * parameters.data_rate),
             cores.map_or(0.0, |cores| computing / cores),
         ];
-        Part {
+        RunPart {
             alone,
             own,
             demand: wanted,
@@ -195,8 +195,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Pa
     };
     let broadcast = demand.broadcast.map(|broadcast| {
         let mut own = [0.0; 5];
-        own[Own::Link as usize] = broadcast.seconds;
-        Part { alone: broadcast.seconds, own, ..Part::default() }
+        own[OwnCause::Link as usize] = broadcast.seconds;
+        RunPart { alone: broadcast.seconds, own, ..RunPart::default() }
     });
     broadcast.into_iter().chain(demand.segments.iter().map(part)).collect()
 }

@@ -1,6 +1,6 @@
 //! The oracle against closed forms, the fluid against the oracle, and what must always hold.
 
-use super::exact::{Step, run};
+use super::exact::{JobStep, run};
 use super::*;
 use crate::chance::Chance;
 use proptest::prelude::*;
@@ -21,7 +21,8 @@ fn mean_response(servers: usize, load: f64, service: impl Fn(&mut Chance) -> f64
         })
         .collect();
     let services: Vec<f64> = (0..jobs).map(|_| service(&mut chance)).collect();
-    let ends = run(&begins, |job| vec![Step { delay: 0.0, station: 0, service: services[job] }], &[servers]);
+    let ends =
+        run(&begins, |job| vec![JobStep { delay: 0.0, station: 0, service: services[job] }], &[servers]);
     begins.iter().zip(ends).map(|(begin, end)| end - begin).sum::<f64>() / jobs as f64
 }
 
@@ -90,7 +91,7 @@ fn the_oracle_is_a_machine_repairman_and_so_is_mean_value_analysis() {
         let steps = 20_000 / jobs;
         let job = |job: usize| {
             let mut chance = Chance(job as u64);
-            let step = |_| Step {
+            let step = |_| JobStep {
                 delay: exponential(&mut chance, think),
                 station: 0,
                 service: exponential(&mut chance, service),
@@ -122,7 +123,7 @@ fn the_fluid_is_a_machine_repairman_within_its_error() {
 
 /// Parts in which a node thinks and visits stations: each part is `visits` equal rounds.
 fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
-    let part = |(think, demand, visits): &(f64, [f64; 3], f64)| Part {
+    let part = |(think, demand, visits): &(f64, [f64; 3], f64)| RunPart {
         alone: think + demand.iter().sum::<f64>(),
         own: [*think, demand.iter().sum(), 0.0, 0.0, 0.0],
         demand: *demand,
@@ -133,24 +134,24 @@ fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
 }
 
 /// The same as single requests: time of the slowest, and the mean.
-fn exactly(parts: &[(f64, [f64; 3], f64)], nodes: usize, skew: f64) -> Times {
+fn exactly(parts: &[(f64, [f64; 3], f64)], nodes: usize, skew: f64) -> EndTimes {
     let rounds = |(think, demand, visits): &(f64, [f64; 3], f64)| {
         let stations: Vec<usize> = (0..3).filter(|station| demand[*station] > 0.0).collect();
         let think = think / visits / stations.len() as f64;
-        let step = move |station: &usize| Step {
+        let step = move |station: &usize| JobStep {
             delay: think,
             station: *station,
             service: demand[*station] / visits,
         };
-        let round: Vec<Step> = stations.iter().map(step).collect();
+        let round: Vec<JobStep> = stations.iter().map(step).collect();
         std::iter::repeat_n(round, *visits as usize).flatten()
     };
-    let steps: Vec<Step> = parts.iter().flat_map(rounds).collect();
+    let steps: Vec<JobStep> = parts.iter().flat_map(rounds).collect();
     let last = (nodes.max(2) - 1) as f64;
     let begins: Vec<f64> = (0..nodes).map(|node| skew * node as f64 / last).collect();
     let ends = run(&begins, |_| steps.clone(), &[1; 3]);
     let mean = begins.iter().zip(&ends).map(|(begin, end)| end - begin).sum::<f64>() / nodes as f64;
-    Times { slowest: ends.into_iter().fold(0.0, f64::max), mean, causes: Causes::default() }
+    EndTimes { slowest: ends.into_iter().fold(0.0, f64::max), mean, causes: Causes::default() }
 }
 
 const ONE_SERVER: &[(f64, [f64; 3], f64)] = &[(4.0, [0.02, 0.0, 0.0], 100.0), (1.0, [0.08, 0.0, 0.0], 400.0)];

@@ -1,4 +1,5 @@
-//! Counts of starts on the rig that lie within their ranges, of another program than the model's error was estimated by.
+//! The number of starts on the rig that lie within their predicted ranges. The program is another one than that from which the
+//! model's error was estimated.
 
 /// A count of starts, and of those that lie within p10 to p90.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub struct Coverage {
     pub covered: u32,
 }
 
-/// The starts of `perl` in `bench/results/predict.md`. A test counts them there; the error is estimated by `import`.
+/// The starts of `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
+/// `import`.
 pub const COVERAGE: Coverage = Coverage { starts: 162, by_profile: 86, covered: 146 };
 
 #[cfg(test)]
@@ -50,7 +52,7 @@ mod tests {
             let holds = |[measured, p50, p10, p90]: &&[f64; 4]| {
                 let below = (p50 / p10).ln().hypot(down.ln());
                 let above = (p90 / p50).ln().hypot(up.ln());
-                // An end of the range lies in it, however its logarithm is rounded.
+                // The ends belong to the range, whatever the rounding of their logarithms.
                 (-below - 1e-9..=above + 1e-9).contains(&(measured / p50).ln())
             };
             held.iter().filter(holds).count() as u32

@@ -6,7 +6,7 @@
 use super::figures::beside;
 use super::row::PublishedRow;
 use crate::create::{
-    self, Connections, CreateParameters, Creates, Directory, DirectoryState, InodeToken,
+    self, Connections, CreateParameters, Creates, DirectoryAge, DirectoryState, InodeToken,
     split::{self, PreSplit, SplitLaw},
 };
 use crate::forecast::Spread;
@@ -30,7 +30,7 @@ pub(super) fn rounds() -> [DirectoryState; 4] {
 }
 
 fn grown(blocks: u64) -> DirectoryState {
-    DirectoryState { directory: Directory::Grown, blocks, ..rounds()[1] }
+    DirectoryState { directory: DirectoryAge::Grown, blocks, ..rounds()[1] }
 }
 
 fn seconds(state: &DirectoryState) -> Spread {

@@ -5,7 +5,7 @@ use super::directory;
 use super::engine::{knee_ranks, median};
 use super::startup::profile;
 use crate::create;
-use crate::forecast::{FigureSensitivity, Step};
+use crate::forecast::{DerivativeStep, FigureSensitivity};
 use crate::profile::{Figure, Profile, ProfileSlot};
 
 /// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
@@ -140,7 +140,7 @@ fn of_start(row: &'static str, profile: &Profile, ranks: u64) -> Vec<Elasticity>
     let slots = copy.slots().into_iter();
     let figures = slots.filter(|(.., slot)| matches!(slot, ProfileSlot::Figure(Some(_), _)));
     let change = |(title, key, _): (&str, &str, ProfileSlot<'_>)| {
-        let known = FigureSensitivity::of(&format!("{title}.{key}"), Step::Up(NUDGE), |at| {
+        let known = FigureSensitivity::of(&format!("{title}.{key}"), DerivativeStep::Up(NUDGE), |at| {
             let changed = profile.with(&format!("{title}.{key}"), at)?;
             Some(median(&changed, &StartCounts::WARP, CORES, ranks))
         })?;

@@ -3,21 +3,21 @@
 use super::point::StartDetail;
 use super::replays::{Clients, MOST_SLOWED, POWER, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
-use crate::model::{self, Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
+use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
 use crate::profile::Profile;
 use crate::question::StartQuestion;
 use crate::workload::{Demand, StartScript};
 use crate::{ServerOperation, StartParameters, changes};
 
 /// Answers one question about one program and one profile.
-pub(super) struct Engine<'a> {
+pub(super) struct StartEngine<'a> {
     pub(super) profile: &'a Profile,
     pub(super) question: &'a StartQuestion,
     pub(super) replays: Replays<'a>,
     image_bytes: f64,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> StartEngine<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let image_bytes = scripts.iter().map(changes::image_bytes).sum::<f64>() / scripts.len().max(1) as f64;
         Self { profile, question, replays: Replays::new(scripts, profile, question), image_bytes }
@@ -41,11 +41,11 @@ impl<'a> Engine<'a> {
         runs: &[StartParameters],
     ) -> ForecastPoint<StartDetail> {
         self.replays.leave();
-        let Run { demand, network, times, .. } = self.times(nodes, median, Cohorts::FINE, Care::Exact);
+        let ModelRun { demand, network, times, .. } = self.times(nodes, median, Cohorts::FINE, Care::Exact);
         let launch = self.question.launch;
         let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
         for run in runs {
-            let Run { times, network, .. } = self.times(nodes, run, Cohorts::COARSE, Care::Quick);
+            let ModelRun { times, network, .. } = self.times(nodes, run, Cohorts::COARSE, Care::Quick);
             let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
@@ -96,7 +96,7 @@ impl<'a> Engine<'a> {
         parameters: &StartParameters,
         cohorts: Cohorts,
         care: Care,
-    ) -> Run {
+    ) -> ModelRun {
         let scale = self.scale(nodes);
         let cold = Trial { clients: Clients::Cold, parameters, scale: &scale, cohorts };
         let mut found = self.settled(cold, care);
@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
 
     /// A run in which requests take as long as its clients were replayed with: the slowness is a fixed point, the least of
     /// several, since every start begins fast. The client's own limits make requests slow as a server does.
-    fn settled(&mut self, trial: Trial<'_>, care: Care) -> Run {
+    fn settled(&mut self, trial: Trial<'_>, care: Care) -> ModelRun {
         let first = self.run(1.0, trial);
         // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
         let seconds = POWER * first.behind(trial.scale);
@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The same by replays at each slowness itself.
-    fn looked_at(&mut self, mut found: Run, trial: Trial<'_>) -> Run {
+    fn looked_at(&mut self, mut found: ModelRun, trial: Trial<'_>) -> ModelRun {
         let (mut bracket, mut at) = (Bracket::WIDEST, found.slowed);
         for _ in 0..LOOKS {
             self.replays.look_at(at, trial.clients, trial.parameters);
@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Goes from one slowness to the one that results, and halves where that would lead back.
-    fn search(&mut self, mut found: Run, trial: Trial<'_>) -> Run {
+    fn search(&mut self, mut found: ModelRun, trial: Trial<'_>) -> ModelRun {
         let mut bracket = Bracket::WIDEST;
         for _ in 0..ROUNDS {
             let (at, results) = (found.slowed, self.results(&found, trial));
@@ -159,9 +159,9 @@ impl<'a> Engine<'a> {
     }
 
     /// The time of a run's requests over their time alone at the medians, with which clients are replayed.
-    fn results(&self, run: &Run, Trial { parameters, scale, .. }: Trial<'_>) -> f64 {
+    fn results(&self, run: &ModelRun, Trial { parameters, scale, .. }: Trial<'_>) -> f64 {
         let median = StartParameters::median(self.profile);
-        let Run { demand, .. } = run;
+        let ModelRun { demand, .. } = run;
         let think = parameters.computing * demand.think() + parameters.own_answer * demand.own_answers();
         let alone = demand.waits().dot(&median.latency()) + demand.awaited() / median.client_rate;
         match alone > 0.0 {
@@ -170,11 +170,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn run(&mut self, slowed: f64, trial: Trial<'_>) -> Run {
+    fn run(&mut self, slowed: f64, trial: Trial<'_>) -> ModelRun {
         let Trial { clients, parameters, scale, cohorts } = trial;
         let (demand, network) = self.network(slowed, clients, parameters, scale);
         let times = solve(&network, cohorts);
-        Run { slowed, demand, network, times }
+        ModelRun { slowed, demand, network, times }
     }
 
     fn network(
@@ -263,15 +263,15 @@ pub(super) enum Care {
 
 /// One run of the model.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct ModelRun {
     /// Requests of the replay took so many times as long as alone at the medians.
     pub(super) slowed: f64,
     pub(super) demand: Demand,
     pub(super) network: Network,
-    pub(super) times: Times,
+    pub(super) times: EndTimes,
 }
 
-impl Run {
+impl ModelRun {
     /// The time of a node from the last start on. Unit: seconds.
     fn behind(&self, scale: &Scale) -> f64 {
         self.times.slowest - scale.last_start()
@@ -279,13 +279,13 @@ impl Run {
 }
 
 fn bottleneck(causes: &Causes, demand: &Demand, parameters: &StartParameters) -> Bottleneck {
-    let own = Own::ALL.map(|own| (Bottleneck::Own(own), causes.own[own as usize]));
+    let own = OwnCause::ALL.map(|own| (Bottleneck::Own(own), causes.own[own as usize]));
     let stations = Station::ALL.map(|station| {
         let operation = if station == Station::Metadata { costliest(demand, parameters) } else { None };
         (Bottleneck::Station(station, operation), causes.stations[station as usize])
     });
     let all = own.into_iter().chain(stations);
-    all.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Bottleneck::Own(Own::Computing), |(cause, _)| cause)
+    all.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Bottleneck::Own(OwnCause::Computing), |(cause, _)| cause)
 }
 
 /// The operation that takes most of the metadata servers' time.

@@ -1,21 +1,25 @@
 //! Clients forget while a start is slow: the engine against a replay of one node whose requests take as long as they did there.
 
-use super::engine::Engine;
+use super::engine::StartEngine;
 use crate::StartParameters;
 use crate::chance::Chance;
 use crate::profile::{Figure, Profile, ProfileKind};
 use crate::question::StartQuestion;
 use crate::workload::cluster::{Cluster, slowest};
-use crate::workload::{Act, Deed, Facts, Machine, NameId, StartScript, demand};
+use crate::workload::{Act, Deed, Machine, NameFacts, NameId, StartScript, demand};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// A program that stats `files` files and misses as many names, all of them in each round, and computes a little between.
 fn program(files: u32, rounds: u32, think: f64) -> StartScript {
-    let directory = Facts { is_top: true, exists: true, is_directory: true, ..Facts::default() };
+    let directory = NameFacts { is_top: true, exists: true, is_directory: true, ..NameFacts::default() };
     let mut script = StartScript { names: vec![directory], ..StartScript::default() };
     for number in 0..2 * files {
-        script.names.push(Facts { parent: Some(NameId(0)), exists: number % 2 == 0, ..Facts::default() });
+        script.names.push(NameFacts {
+            parent: Some(NameId(0)),
+            exists: number % 2 == 0,
+            ..NameFacts::default()
+        });
     }
     for number in (0..rounds).flat_map(|_| 1..=2 * files) {
         let (begin, name) = (script.walks.len() as u32, NameId(number));
@@ -69,7 +73,7 @@ fn around(seconds: impl Fn(f64) -> f64) -> (f64, f64) {
 
 /// Seconds with every figure at its median, and requests of a node.
 fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> (f64, f64) {
-    let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
+    let mut engine = StartEngine::new(std::slice::from_ref(script), profile, question);
     let point = engine.point(question.nodes[0], &StartParameters::median(profile), &[]);
     (point.seconds.p50, point.detail.operations.metadata() / question.nodes[0] as f64)
 }

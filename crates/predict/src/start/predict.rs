@@ -1,6 +1,6 @@
 //! Workload, profile and question in; points of a curve, with their spread, out.
 
-use super::engine::Engine;
+use super::engine::StartEngine;
 use super::point::{StartForecast, StartSummary};
 use super::runs;
 use crate::StartParameters;
@@ -9,9 +9,9 @@ use crate::profile::Profile;
 use crate::question::StartQuestion;
 use crate::workload::StartScript;
 
-/// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and what is said is their mean.
+/// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and the forecast is their mean.
 pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
-    let mut engine = Engine::new(scripts, profile, question);
+    let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);
     let points: Vec<_> = question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).collect();

@@ -23,7 +23,7 @@ pub(super) enum Clients {
 
 /// A replay, and what it depends on.
 #[derive(Clone, Debug)]
-pub(super) struct Replay {
+pub(super) struct CachedReplay {
     rules: ClientRules,
     clients: Clients,
     slowed: f64,
@@ -36,9 +36,9 @@ pub(super) struct Replays<'a> {
     profile: &'a Profile,
     question: &'a StartQuestion,
     /// At powers of [`POWER`].
-    pub(super) replayed: Vec<Replay>,
+    pub(super) replayed: Vec<CachedReplay>,
     /// Between them, where a point of the curve was found to lie.
-    near: Vec<Replay>,
+    near: Vec<CachedReplay>,
 }
 
 impl<'a> Replays<'a> {
@@ -79,7 +79,7 @@ impl<'a> Replays<'a> {
     pub(super) fn look_at(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) {
         let rules = changes::rules(parameters.client, &self.question.changes);
         let demand = self.replay(slowed, clients, rules);
-        self.near.push(Replay { rules, clients, slowed, demand });
+        self.near.push(CachedReplay { rules, clients, slowed, demand });
     }
 
     /// Forgets where the last point of the curve lay: a point does not depend on which others are asked for.
@@ -91,7 +91,7 @@ impl<'a> Replays<'a> {
     fn demand(&mut self, power: u32, clients: Clients, parameters: &StartParameters) -> Demand {
         let rules = changes::rules(parameters.client, &self.question.changes);
         let slowed = POWER.powf(f64::from(power));
-        let serves = |replay: &&Replay| replay.slowed == slowed && replay.serves(&rules, clients);
+        let serves = |replay: &&CachedReplay| replay.slowed == slowed && replay.serves(&rules, clients);
         if let Some(known) = self.replayed.iter().find(serves) {
             return known.demand.clone();
         }
@@ -99,7 +99,7 @@ impl<'a> Replays<'a> {
         if power > 0 {
             whole.at_least(&self.demand(power - 1, clients, parameters));
         }
-        self.replayed.push(Replay { rules, clients, slowed, demand: whole.clone() });
+        self.replayed.push(CachedReplay { rules, clients, slowed, demand: whole.clone() });
         whole
     }
 
@@ -127,7 +127,7 @@ impl<'a> Replays<'a> {
     }
 }
 
-impl Replay {
+impl CachedReplay {
     fn serves(&self, rules: &ClientRules, clients: Clients) -> bool {
         self.clients == clients && self.demand.alike.serves(&self.rules, rules)
     }

@@ -1,10 +1,10 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
-use super::engine::{Care, Engine};
+use super::engine::{Care, StartEngine};
 use super::point::StartDetail;
 use crate::StartParameters;
 use crate::chance::Chance;
-use crate::forecast::{FigureSensitivity, ForecastPoint, Step};
+use crate::forecast::{DerivativeStep, FigureSensitivity, ForecastPoint};
 use crate::model::Cohorts;
 use crate::profile::{Figure, Profile};
 use crate::question::StartQuestion;
@@ -25,7 +25,7 @@ pub(super) fn runs(profile: &Profile, question: &StartQuestion) -> Vec<StartPara
 
 /// The change of a point's time with each figure, the launch included. Shape: sorted by the swing, largest first.
 pub(super) fn sensitivities(
-    engine: &mut Engine<'_>,
+    engine: &mut StartEngine<'_>,
     median: &StartParameters,
     point: &ForecastPoint<StartDetail>,
 ) -> Vec<FigureSensitivity> {
@@ -37,7 +37,7 @@ pub(super) fn sensitivities(
     let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
         // Each value of a lifetime is a replay, so one on one side has to do.
-        let step = if is_lifetime(figure) { Step::Up(STEP) } else { Step::Both(STEP) };
+        let step = if is_lifetime(figure) { DerivativeStep::Up(STEP) } else { DerivativeStep::Both(STEP) };
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
             let parameters = StartParameters::choose(profile, &choice);

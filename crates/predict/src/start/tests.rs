@@ -1,18 +1,18 @@
 //! Properties of a prediction as it is printed, on a script as a recording gives it.
 
-use super::engine::Engine;
+use super::engine::StartEngine;
 use super::*;
 use crate::forecast::{Bottleneck, ForecastPoint};
-use crate::model::{Own, Station};
+use crate::model::{OwnCause, Station};
 use crate::profile::{Figure, Profile, ProfileKind, SHIPPED, shipped};
 use crate::question::{ImageDelivery, StartChanges, StartQuestion, ways};
-use crate::workload::{Act, Deed, Facts, NameId, StartScript};
+use crate::workload::{Act, Deed, NameFacts, NameId, StartScript};
 use crate::{ServerOperation, StartParameters};
 use proptest::prelude::*;
 
 /// A program that asks for `names` absent names in one directory, `rounds` times, and then computes.
 fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> StartScript {
-    let facts = |parent: Option<u32>, exists| Facts {
+    let facts = |parent: Option<u32>, exists| NameFacts {
         parent: parent.map(NameId),
         is_link: false,
         exists,
@@ -59,7 +59,7 @@ fn point(script: &StartScript, profile: &Profile, nodes: u64, processes: u32) ->
 
 /// The first point, of which nothing but the medians is asked.
 fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> ForecastPoint<StartDetail> {
-    let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
+    let mut engine = StartEngine::new(std::slice::from_ref(script), profile, question);
     engine.point(question.nodes[0], &StartParameters::median(profile), &[])
 }
 
@@ -82,14 +82,14 @@ fn computing_behind_a_storm_makes_it_no_smaller() {
     let storm = Bottleneck::Station(Station::Metadata, Some(ServerOperation::LookupAbsent));
     assert_eq!([2.0, 60.0].map(|tail| at(tail).bottleneck), [storm; 2]);
     // 307 s of waiting, 600 s of computing.
-    assert_eq!(at(600.0).bottleneck, Bottleneck::Own(Own::Computing));
+    assert_eq!(at(600.0).bottleneck, Bottleneck::Own(OwnCause::Computing));
 }
 
 #[test]
 fn what_decides_is_what_the_time_is_made_of() {
     let script = misses(3000, 1, 0.0, 2.0);
     let decided = |nodes, processes| point(&script, &plain(0.0), nodes, processes).bottleneck;
-    assert_eq!(decided(1, 1), Bottleneck::Own(Own::RoundTrips));
+    assert_eq!(decided(1, 1), Bottleneck::Own(OwnCause::RoundTrips));
     // 4.8 s of requests, longer than the 3.3 s that they take alone.
     assert_eq!(decided(2, 8), Bottleneck::Station(Station::Metadata, Some(ServerOperation::LookupAbsent)));
 }
@@ -116,7 +116,7 @@ fn few_replays_serve_all_runs() {
         let profile = shipped(name).unwrap();
         let question = StartQuestion { nodes: vec![1563], processes: 64, ..StartQuestion::default() };
         let scripts = [misses(50, 2, 0.0, 1.0)];
-        let mut engine = Engine::new(&scripts, &profile, &question);
+        let mut engine = StartEngine::new(&scripts, &profile, &question);
         let (median, runs) = (StartParameters::median(&profile), super::runs::runs(&profile, &question));
         engine.point(1563, &median, &runs);
         assert!(engine.replays.replayed.len() <= 30, "{name}: {}", engine.replays.replayed.len());
@@ -165,7 +165,7 @@ fn program(files: u32, bytes: f64) -> StartScript {
     let misses = std::mem::take(&mut script.acts);
     for (number, miss) in (0..files).zip(misses) {
         let name = NameId(script.names.len() as u32);
-        script.names.push(Facts { parent: Some(NameId(1)), exists: true, ..Facts::default() });
+        script.names.push(NameFacts { parent: Some(NameId(1)), exists: true, ..NameFacts::default() });
         let begin = script.walks.len() as u32;
         script.walks.extend([NameId(0), NameId(1), name]);
         let walk = begin..script.walks.len() as u32;
@@ -271,7 +271,7 @@ fn an_image_that_is_broadcast_is_read_once_and_takes_no_processor_and_no_server(
         (found.summary.knee, point.detail.load, point.detail.operations.metadata()),
         (f64::INFINITY, 0.0, 4.0)
     );
-    assert_eq!(point.bottleneck, Bottleneck::Own(Own::Link));
+    assert_eq!(point.bottleneck, Bottleneck::Own(OwnCause::Link));
     let seconds = |question| asked(&script, &profile, &question).seconds.p50;
     let transfer = bytes / 3e6;
     assert!((transfer..transfer + 0.2).contains(&seconds(question(Some(1), None))), "{point:?}");

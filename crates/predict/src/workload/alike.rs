@@ -5,7 +5,7 @@ use crate::parameters::ClientRules;
 
 /// A kind of answer that a client keeps for a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptAnswer {
     Name,
     Absence,
     Directory,
@@ -14,13 +14,13 @@ pub(super) enum Kept {
     Listing,
 }
 
-/// The number of [`Kept`].
+/// The number of [`KeptAnswer`].
 pub(super) const KINDS: usize = 6;
 
 /// Ages by which a replay was decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Alike {
-    /// The oldest that was young enough, by [`Kept`]. Unit: seconds.
+    /// The oldest that was young enough, by [`KeptAnswer`]. Unit: seconds.
     oldest: [f64; KINDS],
     /// The youngest that was not.
     youngest: [f64; KINDS],
@@ -43,7 +43,7 @@ impl Default for Alike {
 
 impl Alike {
     /// Something was asked about what was so old.
-    pub(super) fn decided(&mut self, kept: Kept, age: f64, is_young: bool) {
+    pub(super) fn decided(&mut self, kept: KeptAnswer, age: f64, is_young: bool) {
         let at = kept as usize;
         match is_young {
             true => self.oldest[at] = self.oldest[at].max(age),
@@ -81,7 +81,7 @@ impl Alike {
     }
 }
 
-/// Lifetimes by [`Kept`]. Unit: seconds.
+/// Lifetimes by [`KeptAnswer`]. Unit: seconds.
 pub(super) fn lives(rules: &ClientRules) -> [f64; KINDS] {
     let ClientRules { positive, negative, directory, attributes, listing, .. } = *rules;
     [positive, negative, directory, attributes, attributes.max(positive), listing]

@@ -4,7 +4,7 @@
 //! Every request is under way for a round trip and waits in the server's one queue in the order in which requests were sent. A client
 //! sends no more than its limit at once.
 
-use super::state::{Caches, Effect, Need, Progress};
+use super::state::{ActProgress, CacheEffect, Caches, ProcessNeed};
 use super::{StartScript, tree::NameId};
 use crate::ServerOperation;
 use crate::parameters::ClientRules;
@@ -27,8 +27,8 @@ pub(crate) struct Cluster {
 struct Process {
     node: usize,
     act: usize,
-    progress: Progress,
-    answered: Option<Effect>,
+    progress: ActProgress,
+    answered: Option<CacheEffect>,
     has_computed: bool,
 }
 
@@ -56,22 +56,22 @@ pub(crate) fn slowest(script: &StartScript, rules: ClientRules, cluster: &Cluste
         if let Some(effect) = process.answered.take() {
             caches[node].answered(effect, now);
             match effect {
-                Effect::Place(_) | Effect::Windows(..) => {}
-                Effect::Name(NameId(name), false) if is_link_on_the_way(script, process, name) => {
+                CacheEffect::Place(_) | CacheEffect::Windows(..) => {}
+                CacheEffect::Name(NameId(name), false) if is_link_on_the_way(script, process, name) => {
                     process.progress.link = true;
                 }
-                _ => process.progress = Progress { step: process.progress.step + 1, link: false },
+                _ => process.progress = ActProgress { step: process.progress.step + 1, link: false },
             }
         }
         let held: Vec<f64> = under_way[node].iter().copied().filter(|answer| *answer > now).collect();
         under_way[node] = held;
         let before = process.progress;
         let next = match caches[node].need(act, &mut process.progress, now) {
-            Need::Request(..) if under_way[node].len() >= cluster.in_flight => {
+            ProcessNeed::Request(..) if under_way[node].len() >= cluster.in_flight => {
                 process.progress = before;
                 under_way[node].iter().copied().fold(f64::INFINITY, f64::min)
             }
-            Need::Request(operation, effect) => {
+            ProcessNeed::Request(operation, effect) => {
                 let arrives = now + cluster.round_trip;
                 let answer = match operation {
                     ServerOperation::Read => arrives,
@@ -85,12 +85,12 @@ pub(crate) fn slowest(script: &StartScript, rules: ClientRules, cluster: &Cluste
                 process.answered = Some(effect);
                 answer
             }
-            Need::Own(_) => {
+            ProcessNeed::Own(_) => {
                 process.progress.step += 1;
                 now
             }
-            Need::Answer { at, .. } => at.next_up(),
-            Need::Nothing => {
+            ProcessNeed::Answer { at, .. } => at.next_up(),
+            ProcessNeed::Nothing => {
                 *process = Process { node, act: process.act + 1, ..Process::default() };
                 now
             }

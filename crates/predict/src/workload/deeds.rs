@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The subject of a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject {
+pub(super) struct ActSubject {
     /// The file.
     pub(super) name: NameId,
     /// The last name of the path, which may be a link to it.
@@ -21,8 +21,8 @@ pub(super) struct Subject {
 }
 
 /// The deed of a call, without its mappings.
-pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
-    let Subject { name, last, .. } = subject;
+pub(super) fn deed(event: &Event, subject: ActSubject) -> Option<Deed> {
+    let ActSubject { name, last, .. } = subject;
     let ok = event.outcome.errno().is_none();
     Some(match (event.call.class(), event.call) {
         (Class::Open, _) if !ok => Deed::Find,

@@ -25,7 +25,7 @@ mod windows;
 
 pub(crate) use alike::Alike;
 pub use node::{Machine, demand};
-pub use script::{Act, Deed, Facts, PAGE, StartScript};
+pub use script::{Act, Deed, NameFacts, PAGE, StartScript};
 pub use tree::{NameId, Roots};
 pub(crate) use windows::Windows;
 

@@ -4,7 +4,7 @@
 //! answers. Runs of 1, 2, 4 and 8 processes are replayed, other numbers lie on the line through two of them, and those beyond
 //! [`REPLAYED`] on the last line: further processes of a node are alike.
 
-use super::state::{Caches, Effect, Need, Progress};
+use super::state::{ActProgress, CacheEffect, Caches, ProcessNeed};
 use super::{Act, Deed, Demand, PAGE, Segment, StartScript};
 use crate::chance::Chance;
 use crate::parameters::ClientRules;
@@ -113,7 +113,7 @@ fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes
 #[derive(Clone, Debug)]
 struct ReplayedProcess {
     act: usize,
-    progress: Progress,
+    progress: ActProgress,
     /// The event at that moment.
     then: Then,
     /// Its own luck.
@@ -127,7 +127,7 @@ enum Then {
     /// It has computed.
     Go,
     /// An answer comes.
-    Answered(Effect),
+    Answered(CacheEffect),
 }
 
 /// The steps of a process before another one's turn comes: no other process moves its next moment.
@@ -159,7 +159,7 @@ impl<'a> ReplayedNode<'a> {
     fn new(script: &'a StartScript, machine: &'a Machine, processes: u32, begin: f64) -> Self {
         let process = |number| ReplayedProcess {
             act: 0,
-            progress: Progress::default(),
+            progress: ActProgress::default(),
             then: Then::Begin,
             chance: Chance(u64::from(number)),
         };
@@ -214,17 +214,17 @@ impl<'a> ReplayedNode<'a> {
     }
 
     /// An answer ends a step, but reading goes on until all windows are there, and a link is read after its lookup.
-    fn advance(&mut self, number: usize, effect: Effect) {
+    fn advance(&mut self, number: usize, effect: CacheEffect) {
         let ReplayedProcess { act, progress, .. } = &mut self.processes[number];
         let walk = self.script.acts.get(*act).map_or(0, |act| act.walk.len() as u32);
         match effect {
-            Effect::Name(name, false)
+            CacheEffect::Name(name, false)
                 if progress.step < walk && self.script.names[name.0 as usize].is_link =>
             {
                 progress.link = true;
             }
-            Effect::Place(_) | Effect::Windows(..) => {}
-            _ => *progress = Progress { step: progress.step + 1, link: false },
+            CacheEffect::Place(_) | CacheEffect::Windows(..) => {}
+            _ => *progress = ActProgress { step: progress.step + 1, link: false },
         }
     }
 
@@ -293,7 +293,7 @@ impl<'a> ReplayedNode<'a> {
         let segment = self.segment(process.act);
         let segment = &mut self.demand.segments[segment];
         self.next[number] = match caches.need(act, &mut process.progress, now) {
-            Need::Request(operation, effect) => {
+            ProcessNeed::Request(operation, effect) => {
                 let bytes = fetched(act, effect);
                 segment.bytes += bytes;
                 segment.awaited += bytes;
@@ -306,7 +306,7 @@ impl<'a> ReplayedNode<'a> {
                 process.then = Then::Answered(effect);
                 moment(answer)
             }
-            Need::Own(told) => {
+            ProcessNeed::Own(told) => {
                 segment.own_answers += 1.0;
                 process.progress.step += 1;
                 process.then = Then::Go;
@@ -319,7 +319,7 @@ impl<'a> ReplayedNode<'a> {
                 };
                 moment(begin + self.machine.own_answer)
             }
-            Need::Answer { at, of } => {
+            ProcessNeed::Answer { at, of } => {
                 let latency = self.machine.latency.get(of).max(1e-9);
                 segment.waits.add(of, ((at - now) / latency).min(1.0));
                 if of == ServerOperation::Read && self.machine.byte > 0.0 {
@@ -329,9 +329,9 @@ impl<'a> ReplayedNode<'a> {
                 // The first asker's turn comes before. Late in a long run two nanoseconds are less than a number's own step.
                 moment(at + 2e-9).max(at.next_up())
             }
-            Need::Nothing => {
+            ProcessNeed::Nothing => {
                 (process.act, process.progress, process.then) =
-                    (process.act + 1, Progress::default(), Then::Begin);
+                    (process.act + 1, ActProgress::default(), Then::Begin);
                 moment(now)
             }
         };
@@ -345,8 +345,8 @@ impl<'a> ReplayedNode<'a> {
 }
 
 /// Data that a request brings. Unit: bytes.
-fn fetched(act: &Act, effect: Effect) -> f64 {
-    let Effect::Windows(_, first, last) = effect else { return 0.0 };
+fn fetched(act: &Act, effect: CacheEffect) -> f64 {
+    let CacheEffect::Windows(_, first, last) = effect else { return 0.0 };
     let pages = |number: u32| f64::from(number) * PAGE as f64;
     match act.deed {
         Deed::Read(_, begin, end) => {

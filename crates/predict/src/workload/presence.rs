@@ -1,11 +1,11 @@
 //! Facts of names that follow from a recording: the directories among them, and the end of a walk to an absent one.
 
 use super::script::StartScript;
-use super::tree::{NameId, Tree};
+use super::tree::{NameId, WorkloadTree};
 use std::collections::HashMap;
 
 /// Every name on the way to an existing one is a directory, or a link.
-pub(super) fn mark_directories(script: &StartScript, tree: &mut Tree<'_>) {
+pub(super) fn mark_directories(script: &StartScript, tree: &mut WorkloadTree<'_>) {
     for act in script.acts.iter().filter(|act| !act.absent) {
         let walk = &script.walks[act.walk.start as usize..act.walk.end as usize];
         let Some((last, way)) = walk.split_last() else { continue };
@@ -21,7 +21,7 @@ pub(super) fn mark_directories(script: &StartScript, tree: &mut Tree<'_>) {
 /// A walk to an absent name ends at the first directory that is not there.
 pub(super) fn cut_walks(
     script: &mut StartScript,
-    tree: &mut Tree<'_>,
+    tree: &mut WorkloadTree<'_>,
     is_there: &dyn Fn(&[u8]) -> Option<bool>,
 ) {
     let mut known: HashMap<NameId, bool> = HashMap::new();

@@ -5,13 +5,13 @@
 //! [`super::overhead`]). Where the tree lay on a local disk when it was recorded, the calls on it were computing too;
 //! where it was served by a network, the model puts its own time in their place.
 
-use super::deeds::{Subject, bytes_of, deed, follows, maps, pages};
+use super::deeds::{ActSubject, bytes_of, deed, follows, maps, pages};
 use super::mapped::Mapped;
 use super::overhead::Overhead;
 use super::positions::Positions;
 use super::presence::{cut_walks, mark_directories};
-use super::script::{Act, Deed, Facts, StartScript};
-use super::tree::{Name, Roots, Tree};
+use super::script::{Act, Deed, NameFacts, StartScript};
+use super::tree::{Roots, TreeName, WorkloadTree};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, TraceError};
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl StartScript {
         is_there: &dyn Fn(&[u8]) -> Option<bool>,
     ) -> Result<Self, TraceError> {
         let overhead = Overhead::of(recording)?;
-        let mut reader = Reader::new(recording, roots, overhead)?;
+        let mut reader = ScriptReader::new(recording, roots, overhead)?;
         recording.for_each_event(|event| reader.event(event))?;
         Ok(reader.finish(is_there))
     }
@@ -35,9 +35,9 @@ impl StartScript {
 
 /// A script that is being read.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct ScriptReader<'a> {
     recording: &'a Recording,
-    tree: Tree<'a>,
+    tree: WorkloadTree<'a>,
     script: StartScript,
     overhead: Overhead,
     walks: HashMap<(Option<PathId>, PathId, bool), std::ops::Range<u32>>,
@@ -54,7 +54,7 @@ pub(super) struct Reader<'a> {
     last_on_tree: Option<(ProcessId, ThreadId, Nanos)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ScriptReader<'a> {
     pub(super) fn new(
         recording: &'a Recording,
         roots: &Roots,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Self, TraceError> {
         Ok(Self {
             recording,
-            tree: Tree::new(&recording.paths, &recording.context, roots),
+            tree: WorkloadTree::new(&recording.paths, &recording.context, roots),
             script: StartScript { overhead: overhead.a_call, ..StartScript::default() },
             overhead,
             walks: HashMap::new(),
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         let last = walk.clone().last().map(|at| self.script.walks[at as usize]);
         let is_new = !self.tree.names[name.0 as usize].exists;
         let size = self.sizes.get(&target).copied();
-        let mut deeds = Vec::from_iter(deed(event, Subject { name, last, is_new, position }));
+        let mut deeds = Vec::from_iter(deed(event, ActSubject { name, last, is_new, position }));
         if maps(event) {
             deeds.extend(self.mapped.deeds(target, name, size.unwrap_or(0)));
         }
@@ -176,9 +176,9 @@ impl<'a> Reader<'a> {
         let whole = self.recording.header.seconds.unwrap_or_else(|| self.last_end.as_seconds());
         let rest = whole.max(self.last_end.as_seconds()) - self.since.as_seconds();
         self.script.tail = (rest - self.overhead.a_call * self.between as f64).max(0.0);
-        let facts = |name: &Name| {
-            let Name { parent, is_link, exists, is_top, is_directory, pages, .. } = *name;
-            Facts { parent, is_link, exists, is_top, is_directory, is_gathered: false, pages }
+        let facts = |name: &TreeName| {
+            let TreeName { parent, is_link, exists, is_top, is_directory, pages, .. } = *name;
+            NameFacts { parent, is_link, exists, is_top, is_directory, is_gathered: false, pages }
         };
         self.script.names = self.tree.names.iter().map(facts).collect();
         self.script

@@ -56,7 +56,7 @@ pub struct StartScript {
     /// Names of the paths of all acts.
     pub walks: Vec<NameId>,
     /// Of each name: whether it is the top of a tree, and whether it is a directory.
-    pub names: Vec<Facts>,
+    pub names: Vec<NameFacts>,
     /// Computing behind the last act. Unit: seconds.
     pub tail: f64,
     /// Metadata calls on the tree, as the program made them.
@@ -70,7 +70,7 @@ pub struct StartScript {
 
 /// The facts of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct NameFacts {
     /// The directory that it lies in, as long as that is on the tree.
     pub parent: Option<NameId>,
     /// It is a symbolic link.

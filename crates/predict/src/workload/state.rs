@@ -3,9 +3,9 @@
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
-use super::alike::{Alike, KINDS, Kept, lives};
+use super::alike::{Alike, KINDS, KeptAnswer, lives};
 use super::readahead;
-use super::script::{Act, Deed, Facts, StartScript};
+use super::script::{Act, Deed, NameFacts, StartScript};
 use super::tree::NameId;
 use super::windows::Windows;
 use crate::ServerOperation;
@@ -66,7 +66,7 @@ impl Default for KnownName {
 pub(super) struct Caches<'a> {
     script: &'a StartScript,
     rules: ClientRules,
-    /// Lifetimes by [`Kept`].
+    /// Lifetimes by [`KeptAnswer`].
     lives: [f64; KINDS],
     /// For which other rules all answers would have been the same.
     pub(super) alike: Alike,
@@ -80,9 +80,9 @@ pub(super) struct Caches<'a> {
 
 /// The next need of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Need {
+pub(super) enum ProcessNeed {
     /// A request of its own.
-    Request(ServerOperation, Effect),
+    Request(ServerOperation, CacheEffect),
     /// The client's own answer, and perhaps a request that no process waits for.
     Own(Option<ServerOperation>),
     /// An answer that another process of the node waits for already.
@@ -93,7 +93,7 @@ pub(super) enum Need {
 
 /// The effect of an answer on the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum CacheEffect {
     Name(NameId, bool),
     Attributes(NameId),
     Link(NameId),
@@ -107,7 +107,7 @@ pub(super) enum Effect {
 
 /// The progress of a process within an act.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ActProgress {
     /// Steps that are done: names of the walk, then those of the deed.
     pub(super) step: u32,
     /// A link of this step has been looked up, and is to be read.
@@ -135,7 +135,7 @@ impl<'a> Caches<'a> {
     }
 
     /// True if an answer of that time is still kept.
-    fn keeps(&mut self, kept: Kept, since: f64, now: f64) -> bool {
+    fn keeps(&mut self, kept: KeptAnswer, since: f64, now: f64) -> bool {
         let is_young = now < since + self.lives[kept as usize];
         self.alike.decided(kept, now - since, is_young);
         is_young
@@ -145,23 +145,23 @@ impl<'a> Caches<'a> {
     fn keeps_name(&mut self, name: NameId, now: f64) -> bool {
         let known = &self.known[name.0 as usize];
         let kept = match (known.is_absent, self.facts(name).is_directory) {
-            (true, _) => Kept::Absence,
-            (false, true) => Kept::Directory,
-            (false, false) => Kept::Name,
+            (true, _) => KeptAnswer::Absence,
+            (false, true) => KeptAnswer::Directory,
+            (false, false) => KeptAnswer::Name,
         };
         known.was_answered && self.keeps(kept, known.name, now)
     }
 
-    fn facts(&self, name: NameId) -> Facts {
+    fn facts(&self, name: NameId) -> NameFacts {
         self.script.names[name.0 as usize]
     }
 
     /// The next thing that a process needs for an act. Steps that the caches answer are passed over.
-    pub(super) fn need(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+    pub(super) fn need(&mut self, act: &Act, progress: &mut ActProgress, now: f64) -> ProcessNeed {
         let walk = act.walk.len() as u32;
         while progress.step < walk {
             let need = self.walk_step(act, progress, now);
-            if need != Need::Nothing {
+            if need != ProcessNeed::Nothing {
                 return need;
             }
             progress.step += 1;
@@ -170,7 +170,7 @@ impl<'a> Caches<'a> {
         self.deed_step(act, progress, now)
     }
 
-    fn walk_step(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+    fn walk_step(&mut self, act: &Act, progress: &mut ActProgress, now: f64) -> ProcessNeed {
         let name = self.script.walks[(act.walk.start + progress.step) as usize];
         let is_last = progress.step + 1 == act.walk.len() as u32;
         let is_absent = is_last && act.absent;
@@ -181,86 +181,86 @@ impl<'a> Caches<'a> {
         let opens =
             matches!(act.deed, Deed::Open(_) | Deed::Ask(ServerOperation::Create)) && is_last && !is_absent;
         if opens && self.rules.atomic_open {
-            return Need::Nothing;
+            return ProcessNeed::Nothing;
         }
         let is_known = self.known[name.0 as usize].is_absent == is_absent && self.keeps_name(name, now);
         if !is_known && !progress.link {
             return self.ask_name(name, is_absent, now);
         }
         let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
-        if reads_link && !self.keeps(Kept::Link, self.known[name.0 as usize].link, now) {
+        if reads_link && !self.keeps(KeptAnswer::Link, self.known[name.0 as usize].link, now) {
             progress.link = true;
-            return Need::Request(ServerOperation::Readlink, Effect::Link(name));
+            return ProcessNeed::Request(ServerOperation::Readlink, CacheEffect::Link(name));
         }
-        Need::Nothing
+        ProcessNeed::Nothing
     }
 
     /// A lookup. Processes that look for a name of which nothing is known wait for the first one's answer; a name whose
     /// time has run out is asked for by each.
-    fn ask_name(&mut self, name: NameId, is_absent: bool, now: f64) -> Need {
+    fn ask_name(&mut self, name: NameId, is_absent: bool, now: f64) -> ProcessNeed {
         let known = &self.known[name.0 as usize];
         let of = if is_absent { ServerOperation::LookupAbsent } else { ServerOperation::Lookup };
         match !known.was_answered && known.answer > now {
-            true => Need::Answer { at: known.answer, of },
-            false => Need::Request(of, Effect::Name(name, is_absent)),
+            true => ProcessNeed::Answer { at: known.answer, of },
+            false => ProcessNeed::Request(of, CacheEffect::Name(name, is_absent)),
         }
     }
 
     /// The top of a tree, on every walk: no lookup leads to it, so its attributes are what a check of permission asks
     /// for. They hold as long as other directories on the way do, or as long as attributes, whichever is longer.
-    fn top(&mut self, name: NameId, now: f64) -> Need {
-        match self.keeps(Kept::Directory, self.known[name.0 as usize].name, now) {
-            true => Need::Nothing,
+    fn top(&mut self, name: NameId, now: f64) -> ProcessNeed {
+        match self.keeps(KeptAnswer::Directory, self.known[name.0 as usize].name, now) {
+            true => ProcessNeed::Nothing,
             false => self.attributes(name, now, false),
         }
     }
 
     /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission. What a lookup brought
     /// this moment answers even where nothing is kept.
-    fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
+    fn attributes(&mut self, name: NameId, now: f64, all: bool) -> ProcessNeed {
         let KnownName { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
         // An answer of this moment holds whatever the lifetime.
-        let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
+        let is_kept = now == since || self.keeps(KeptAnswer::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {
-            true => Need::Nothing,
-            false => Need::Request(ServerOperation::Getattr, Effect::Attributes(name)),
+            true => ProcessNeed::Nothing,
+            false => ProcessNeed::Request(ServerOperation::Getattr, CacheEffect::Attributes(name)),
         }
     }
 
-    fn deed_step(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+    fn deed_step(&mut self, act: &Act, progress: &mut ActProgress, now: f64) -> ProcessNeed {
         let first = progress.step == act.walk.len() as u32;
         let once = |asks: bool, operation, effect| match first && asks {
-            true => Need::Request(operation, effect),
-            false => Need::Nothing,
+            true => ProcessNeed::Request(operation, effect),
+            false => ProcessNeed::Nothing,
         };
         let or_own = |asks: bool, operation, effect| match first && !asks {
-            true => Need::Own(None),
+            true => ProcessNeed::Own(None),
             false => once(asks, operation, effect),
         };
         let rules = self.rules;
         match act.deed {
-            Deed::Find => Need::Nothing,
+            Deed::Find => ProcessNeed::Nothing,
             Deed::Stat(name) if first => self.attributes(name, now, true),
-            Deed::Stat(_) => Need::Nothing,
+            Deed::Stat(_) => ProcessNeed::Nothing,
             Deed::Open(name) => {
                 let rides = &mut self.known[name.0 as usize].rides;
                 if first && rules.open_asks && now <= std::mem::replace(rides, -1.0) {
-                    return Need::Own(Some(ServerOperation::Open));
+                    return ProcessNeed::Own(Some(ServerOperation::Open));
                 }
                 let asks = rules.open_asks || (rules.atomic_open && !self.keeps_name(name, now));
-                let effect = if rules.atomic_open { Effect::Opened(name) } else { Effect::None };
+                let effect = if rules.atomic_open { CacheEffect::Opened(name) } else { CacheEffect::None };
                 or_own(asks, ServerOperation::Open, effect)
             }
             Deed::OpenDirectory(_) => {
-                once(rules.open_directory_asks, ServerOperation::OpenDirectory, Effect::None)
+                once(rules.open_directory_asks, ServerOperation::OpenDirectory, CacheEffect::None)
             }
             Deed::ReadLink(name) => {
-                let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
-                once(!is_known, ServerOperation::Readlink, Effect::Link(name))
+                let is_known = self.keeps(KeptAnswer::Link, self.known[name.0 as usize].link, now);
+                once(!is_known, ServerOperation::Readlink, CacheEffect::Link(name))
             }
             Deed::List(name) => {
-                let is_known = self.keeps(Kept::Listing, self.known[name.0 as usize].listed, now);
-                once(!is_known, ServerOperation::Readdir, Effect::Listed(name))
+                let is_known = self.keeps(KeptAnswer::Listing, self.known[name.0 as usize].listed, now);
+                once(!is_known, ServerOperation::Readdir, CacheEffect::Listed(name))
             }
             Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
                 readahead::of_call(there, missing, pages)
@@ -270,16 +270,16 @@ impl<'a> Caches<'a> {
             }),
             Deed::Close(name) => {
                 let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
-                or_own(asks, ServerOperation::Close, Effect::None)
+                or_own(asks, ServerOperation::Close, CacheEffect::None)
             }
-            Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
+            Deed::Tell(_) => or_own(false, ServerOperation::Close, CacheEffect::None),
             // A client knows the names that it made, and those that it removed as absent.
             Deed::Ask(operation) => {
                 let last = act.walk.clone().last().map(|at| self.script.walks[at as usize]);
                 let effect = match (operation, last) {
-                    (ServerOperation::Create, Some(name)) => Effect::Opened(name),
-                    (ServerOperation::Unlink, Some(name)) => Effect::Name(name, true),
-                    _ => Effect::None,
+                    (ServerOperation::Create, Some(name)) => CacheEffect::Opened(name),
+                    (ServerOperation::Unlink, Some(name)) => CacheEffect::Name(name, true),
+                    _ => CacheEffect::None,
                 };
                 once(true, operation, effect)
             }
@@ -293,27 +293,29 @@ impl<'a> Caches<'a> {
         pages: Range<u32>,
         now: f64,
         fetched: impl Fn(&Windows, Range<u32>, Option<u32>) -> Range<u32>,
-    ) -> Need {
+    ) -> ProcessNeed {
         let (known, facts) = (&self.known[name.0 as usize], self.facts(name));
         let Some(missing) = known.windows.first_missing(pages) else {
             // Data on its way is in the page cache, locked: a process that needs it waits, and sends no request.
             return match known.data > now {
-                true => Need::Answer { at: known.data, of: ServerOperation::Read },
-                false => Need::Nothing,
+                true => ProcessNeed::Answer { at: known.data, of: ServerOperation::Read },
+                false => ProcessNeed::Nothing,
             };
         };
         if self.rules.layout_asks && !known.has_place && !facts.is_gathered {
-            return Need::Request(ServerOperation::Layout, Effect::Place(name));
+            return ProcessNeed::Request(ServerOperation::Layout, CacheEffect::Place(name));
         }
         let fetched = fetched(&known.windows, missing, facts.pages);
-        Need::Request(ServerOperation::Read, Effect::Windows(name, fetched.start, fetched.end))
+        ProcessNeed::Request(ServerOperation::Read, CacheEffect::Windows(name, fetched.start, fetched.end))
     }
 
     /// A request is sent: others may wait for its answer.
-    pub(super) fn sent(&mut self, effect: Effect, answer: f64) {
+    pub(super) fn sent(&mut self, effect: CacheEffect, answer: f64) {
         match effect {
-            Effect::Name(name, _) | Effect::Opened(name) => self.known[name.0 as usize].answer = answer,
-            Effect::Windows(name, begin, end) => {
+            CacheEffect::Name(name, _) | CacheEffect::Opened(name) => {
+                self.known[name.0 as usize].answer = answer
+            }
+            CacheEffect::Windows(name, begin, end) => {
                 let known = &mut self.known[name.0 as usize];
                 known.windows.add(begin..end);
                 known.data = answer;
@@ -323,15 +325,15 @@ impl<'a> Caches<'a> {
     }
 
     /// An answer has come.
-    pub(super) fn answered(&mut self, effect: Effect, now: f64) {
+    pub(super) fn answered(&mut self, effect: CacheEffect, now: f64) {
         let rules = self.rules;
         match effect {
-            Effect::Name(name, is_absent) => self.learn(name, is_absent, now, true),
-            Effect::Opened(name) => {
+            CacheEffect::Name(name, is_absent) => self.learn(name, is_absent, now, true),
+            CacheEffect::Opened(name) => {
                 self.learn(name, false, now, true);
                 self.known[name.0 as usize].rides = -1.0;
             }
-            Effect::Attributes(name) => {
+            CacheEffect::Attributes(name) => {
                 let is_top = self.facts(name).is_top;
                 let known = &mut self.known[name.0 as usize];
                 known.attributes = now;
@@ -340,8 +342,8 @@ impl<'a> Caches<'a> {
                     known.name = now;
                 }
             }
-            Effect::Link(name) => self.known[name.0 as usize].link = now,
-            Effect::Listed(name) => {
+            CacheEffect::Link(name) => self.known[name.0 as usize].link = now,
+            CacheEffect::Listed(name) => {
                 self.known[name.0 as usize].listed = now;
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes;
                 if rules.readdir_fills {
@@ -351,11 +353,11 @@ impl<'a> Caches<'a> {
                     }
                 }
             }
-            Effect::Place(name) => self.known[name.0 as usize].has_place = true,
-            Effect::Windows(name, ..) => {
+            CacheEffect::Place(name) => self.known[name.0 as usize].has_place = true,
+            CacheEffect::Windows(name, ..) => {
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes
             }
-            Effect::None => {}
+            CacheEffect::None => {}
         }
     }
 

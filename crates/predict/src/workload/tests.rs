@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 /// Names: 0 the mount point, 1 a directory, 2 a file in it, 3 an absent name in it, 4 another file in it.
 fn script(deeds: &[(&[u32], bool, Deed)]) -> StartScript {
-    let name = |parent: Option<u32>, is_directory: bool, exists: bool| Facts {
+    let name = |parent: Option<u32>, is_directory: bool, exists: bool| NameFacts {
         parent: parent.map(NameId),
         is_link: false,
         exists,

@@ -26,44 +26,44 @@ pub enum Roots {
 
 /// The names that paths led over.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(super) struct WorkloadTree<'a> {
     mounts: Vec<(Vec<u8>, bool)>,
     network: HashSet<MountId>,
     /// Names above each top. Shape: first the mount point, empty where the top is that itself.
     above: u32,
     links: HashMap<&'a [u8], Vec<u8>>,
-    ids: HashMap<Path, NameId>,
-    pub(super) names: Vec<Name>,
+    ids: HashMap<SharedPath, NameId>,
+    pub(super) names: Vec<TreeName>,
 }
 
 /// A path: the beginning of a longer one, so that the names on the way to a file share the bytes of its path.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct SharedPath {
     whole: Rc<[u8]>,
     end: usize,
 }
 
-impl Path {
+impl SharedPath {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.whole[..self.end]
     }
 }
 
-impl Borrow<[u8]> for Path {
+impl Borrow<[u8]> for SharedPath {
     fn borrow(&self) -> &[u8] {
         self.bytes()
     }
 }
 
-impl PartialEq for Path {
+impl PartialEq for SharedPath {
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes()
     }
 }
 
-impl Eq for Path {}
+impl Eq for SharedPath {}
 
-impl Hash for Path {
+impl Hash for SharedPath {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bytes().hash(state);
     }
@@ -71,9 +71,9 @@ impl Hash for Path {
 
 /// A name.
 #[derive(Clone, Debug)]
-pub(super) struct Name {
+pub(super) struct TreeName {
     /// Absolute.
-    pub(super) path: Path,
+    pub(super) path: SharedPath,
     /// The directory that it lies in, as long as that is on the tree.
     pub(super) parent: Option<NameId>,
     /// It is a symbolic link, as far as the recording tells.
@@ -88,9 +88,9 @@ pub(super) struct Name {
     pub(super) pages: Option<u32>,
 }
 
-impl Name {
+impl TreeName {
     /// A name of which nothing else is known.
-    fn new(path: Path) -> Self {
+    fn new(path: SharedPath) -> Self {
         Self {
             path,
             parent: None,
@@ -103,7 +103,7 @@ impl Name {
     }
 }
 
-impl<'a> Tree<'a> {
+impl<'a> WorkloadTree<'a> {
     pub(super) fn new(paths: &'a PathTable, context: &Context, roots: &Roots) -> Self {
         let links =
             context.links.iter().map(|link| (paths.bytes(link.path), link.target.clone().into_bytes()));
@@ -150,19 +150,19 @@ impl<'a> Tree<'a> {
         let begin = (0..ends.len()).rev().find(known);
         let mut parent = begin.map(|index| self.ids[&path[..ends[index]]]);
         for end in &ends[begin.map_or(0, |index| index + 1)..] {
-            parent = self.next(parent, Path { whole: Rc::clone(&whole), end: *end });
+            parent = self.next(parent, SharedPath { whole: Rc::clone(&whole), end: *end });
         }
         parent
     }
 
     /// The new name of a path whose parent has this name; `None` off the tree.
-    fn next(&mut self, parent: Option<NameId>, path: Path) -> Option<NameId> {
+    fn next(&mut self, parent: Option<NameId>, path: SharedPath) -> Option<NameId> {
         let is_top = self.mount_of(path.bytes())? == path.bytes() && self.above == 0;
         let is_link = self.links.contains_key(path.bytes());
-        Some(self.add(Name { parent, is_top, is_link, ..Name::new(path) }))
+        Some(self.add(TreeName { parent, is_top, is_link, ..TreeName::new(path) }))
     }
 
-    fn add(&mut self, name: Name) -> NameId {
+    fn add(&mut self, name: TreeName) -> NameId {
         let id = NameId(self.names.len() as u32);
         self.ids.insert(name.path.clone(), id);
         self.names.push(name);
@@ -174,14 +174,14 @@ impl<'a> Tree<'a> {
     fn names_above(&mut self) -> Vec<NameId> {
         let known = |tree: &mut Self, number: u32| {
             let path = format!("above/{number}").into_bytes();
-            let path = Path { end: path.len(), whole: path.into() };
+            let path = SharedPath { end: path.len(), whole: path.into() };
             match tree.ids.get(&path) {
                 Some(id) => *id,
-                None => tree.add(Name {
+                None => tree.add(TreeName {
                     is_top: number == 0,
                     is_directory: true,
                     exists: true,
-                    ..Name::new(path)
+                    ..TreeName::new(path)
                 }),
             }
         };
@@ -266,10 +266,10 @@ fn components(path: &[u8]) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn names(path: &[u8]) -> Vec<Name> {
+    fn names(path: &[u8]) -> Vec<TreeName> {
         let paths = PathTable::default();
         let roots = Roots::Below { directories: vec![b"/fs".to_vec()], depth: 0 };
-        let mut tree = Tree::new(&paths, &Context::default(), &roots);
+        let mut tree = WorkloadTree::new(&paths, &Context::default(), &roots);
         tree.name(path);
         tree.walk(b"/", path, true);
         tree.names

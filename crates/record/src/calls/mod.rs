@@ -15,14 +15,14 @@ pub(crate) use aarch64 as native;
 pub(crate) use x86_64 as native;
 
 use quell_trace::Call;
-pub(crate) use quell_trace::shape::{FlagsKind, Shape, SizeKind};
+pub(crate) use quell_trace::shape::{CallShape, FlagsKind, SizeKind};
 
 /// Number of `clone3`, the same everywhere. Source: `clone(2)`; `asm-generic/unistd.h`.
 pub(crate) const CLONE3: u32 = 435;
 
 /// The recorded calls of this machine by number.
 #[derive(Debug)]
-pub(crate) struct Numbers(Vec<Option<(Call, Shape)>>);
+pub(crate) struct Numbers(Vec<Option<(Call, CallShape)>>);
 
 impl Numbers {
     /// The table of the target architecture.
@@ -30,13 +30,13 @@ impl Numbers {
         let last = native::NUMBERS.iter().map(|&(number, _)| number as usize).max().unwrap_or(0);
         let mut table = vec![None; last + 1];
         for &(number, call) in native::NUMBERS {
-            table[number as usize] = Some((call, Shape::of(call)));
+            table[number as usize] = Some((call, CallShape::of(call)));
         }
         Self(table)
     }
 
     /// The call with this number, if it is recorded.
-    pub(crate) fn call(&self, number: u64) -> Option<(Call, Shape)> {
+    pub(crate) fn call(&self, number: u64) -> Option<(Call, CallShape)> {
         *self.0.get(usize::try_from(number).ok()?)?
     }
 }

@@ -2,11 +2,11 @@
 
 use super::forward::Forwarding;
 use crate::RecordError;
-use crate::error::Barrier;
+use crate::error::TraceBarrier;
 use crate::facts;
-use crate::sys::ptrace::{self, Fate};
+use crate::sys::ptrace::{self, TraceeFate};
 use crate::sys::signals::Mask;
-use crate::sys::spawn::{self, Failure, Program, Step, Waiting};
+use crate::sys::spawn::{self, SpawnFailure, SpawnProgram, SpawnStep, Waiting};
 use quell_trace::Pid;
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    pub(super) fn new(program: &Program) -> Result<Self, RecordError> {
+    pub(super) fn new(program: &SpawnProgram) -> Result<Self, RecordError> {
         let mask = Mask::block_all();
         let waiting = spawn::spawn(program, &mask, || Ok(())).map_err(|source| {
             mask.restore();
@@ -30,11 +30,11 @@ impl Attached {
     }
 
     /// Makes this thread the tracer of the command. `fate`: of the command when this thread ends.
-    pub(super) fn seize(&self, fate: Fate) -> Result<(), RecordError> {
+    pub(super) fn seize(&self, fate: TraceeFate) -> Result<(), RecordError> {
         let seize = || {
             ptrace::seize(self.command, fate)?;
             // Without a filter, calls stop a thread only after another stop. Its read from the gate is restarted.
-            if fate == Fate::RunOn { ptrace::interrupt(self.command) } else { Ok(()) }
+            if fate == TraceeFate::RunOn { ptrace::interrupt(self.command) } else { Ok(()) }
         };
         seize().map_err(|source| RecordError::Barred { barrier: barrier(self.command, &source), source })
     }
@@ -49,7 +49,7 @@ impl Attached {
     }
 
     /// Starts the command. From here on signals to the recorder are forwarded to it.
-    pub(super) fn release(mut self) -> Result<(Forwarding, Option<Failure>), RecordError> {
+    pub(super) fn release(mut self) -> Result<(Forwarding, Option<SpawnFailure>), RecordError> {
         let start = |source| RecordError::Start { action: "start the command", source };
         let forwarding = Forwarding::begin(self.command, self.mask).map_err(start)?;
         let failure = self.waiting.take().map(Waiting::release).transpose().map_err(start)?;
@@ -67,43 +67,45 @@ impl Drop for Attached {
 }
 
 /// Maps a failure of the process's last steps to an error.
-pub(crate) fn explain_failure(failure: Option<Failure>, program: &Path) -> Result<(), RecordError> {
-    let Some((step, errno)) = failure.and_then(Failure::read) else { return Ok(()) };
+pub(crate) fn explain_failure(failure: Option<SpawnFailure>, program: &Path) -> Result<(), RecordError> {
+    let Some((step, errno)) = failure.and_then(SpawnFailure::read) else { return Ok(()) };
     let source = io::Error::from_raw_os_error(errno);
     Err(match step {
-        Step::Execute => RecordError::NotExecutable { program: program.to_owned(), source },
-        Step::Filter if errno == libc::EINVAL => RecordError::Barred { barrier: Barrier::NoFilters, source },
-        Step::Filter => RecordError::Barred { barrier: Barrier::SeccompFiltered, source },
+        SpawnStep::Execute => RecordError::NotExecutable { program: program.to_owned(), source },
+        SpawnStep::Filter if errno == libc::EINVAL => {
+            RecordError::Barred { barrier: TraceBarrier::NoFilters, source }
+        }
+        SpawnStep::Filter => RecordError::Barred { barrier: TraceBarrier::SeccompFiltered, source },
     })
 }
 
-fn barrier(process: Pid, error: &io::Error) -> Barrier {
+fn barrier(process: Pid, error: &io::Error) -> TraceBarrier {
     let word = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let status = word(&format!("/proc/{process}/status")).unwrap_or_default();
     let yama = word("/proc/sys/kernel/yama/ptrace_scope");
     let selinux = word("/sys/fs/selinux/booleans/deny_ptrace");
     match judge(&status, yama.as_deref(), selinux.as_deref(), error) {
-        Barrier::OtherTracer { tracer } if facts::name(Pid(tracer)) == "quell" => {
-            Barrier::Recorded { recorder: facts::tracer(process).map_or(tracer, |recorder| recorder.0) }
+        TraceBarrier::OtherTracer { tracer } if facts::name(Pid(tracer)) == "quell" => {
+            TraceBarrier::Recorded { recorder: facts::tracer(process).map_or(tracer, |recorder| recorder.0) }
         }
         barrier => barrier,
     }
 }
 
 /// Finds the barrier from `/proc/PID/status` and the settings of security modules.
-fn judge(status: &str, yama: Option<&str>, selinux: Option<&str>, error: &io::Error) -> Barrier {
+fn judge(status: &str, yama: Option<&str>, selinux: Option<&str>, error: &io::Error) -> TraceBarrier {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse::<i32>().ok()
     };
     match (yama, field("TracerPid:"), field("Seccomp:")) {
-        (_, Some(tracer), _) if tracer > 0 => Barrier::OtherTracer { tracer },
-        (Some("3"), _, _) => Barrier::YamaForbids,
-        (Some("2"), _, _) => Barrier::YamaAdministrators,
-        _ if selinux.is_some_and(|state| state.starts_with('1')) => Barrier::Selinux,
-        (_, _, Some(mode)) if mode > 0 => Barrier::PtraceFiltered,
-        _ if error.raw_os_error() == Some(libc::ENOSYS) => Barrier::PtraceFiltered,
-        _ => Barrier::Unknown,
+        (_, Some(tracer), _) if tracer > 0 => TraceBarrier::OtherTracer { tracer },
+        (Some("3"), _, _) => TraceBarrier::YamaForbids,
+        (Some("2"), _, _) => TraceBarrier::YamaAdministrators,
+        _ if selinux.is_some_and(|state| state.starts_with('1')) => TraceBarrier::Selinux,
+        (_, _, Some(mode)) if mode > 0 => TraceBarrier::PtraceFiltered,
+        _ if error.raw_os_error() == Some(libc::ENOSYS) => TraceBarrier::PtraceFiltered,
+        _ => TraceBarrier::Unknown,
     }
 }
 
@@ -116,12 +118,12 @@ mod tests {
         let refused = io::Error::from_raw_os_error(libc::EPERM);
         let free = "Name:\tx\nTracerPid:\t0\nSeccomp:\t0\n";
         for (status, yama, selinux, expected) in [
-            (free, Some("3"), None, Barrier::YamaForbids),
-            (free, Some("2"), None, Barrier::YamaAdministrators),
-            (free, Some("1"), Some("1 1"), Barrier::Selinux),
-            ("TracerPid:\t12\nSeccomp:\t0\n", Some("3"), None, Barrier::OtherTracer { tracer: 12 }),
-            ("TracerPid:\t0\nSeccomp:\t2\n", None, None, Barrier::PtraceFiltered),
-            (free, Some("1"), Some("0 0"), Barrier::Unknown),
+            (free, Some("3"), None, TraceBarrier::YamaForbids),
+            (free, Some("2"), None, TraceBarrier::YamaAdministrators),
+            (free, Some("1"), Some("1 1"), TraceBarrier::Selinux),
+            ("TracerPid:\t12\nSeccomp:\t0\n", Some("3"), None, TraceBarrier::OtherTracer { tracer: 12 }),
+            ("TracerPid:\t0\nSeccomp:\t2\n", None, None, TraceBarrier::PtraceFiltered),
+            (free, Some("1"), Some("0 0"), TraceBarrier::Unknown),
         ] {
             assert_eq!(judge(status, yama, selinux, &refused), expected);
         }

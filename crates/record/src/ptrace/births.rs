@@ -5,10 +5,10 @@
 
 use super::tracee::{Restoration, Tracee, set_first_argument};
 use crate::calls::{CLONE3, native};
-use crate::engine::{Birth, BirthKind};
+use crate::engine::{BirthKind, ThreadBirth};
 use crate::filter::CLONE_UNTRACED;
 use crate::sys::memory;
-use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
+use crate::sys::ptrace::{Entered, Entry, Making, Stopped, ThreadChange};
 use quell_base::ProcessStat;
 use quell_trace::flags::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VM};
 use quell_trace::{Nanos, Pid};
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The command's first thread.
-pub(crate) fn first(thread: Pid) -> Birth {
-    Birth {
+pub(crate) fn first(thread: Pid) -> ThreadBirth {
+    ThreadBirth {
         thread,
         parent: None,
         kind: BirthKind::Process,
@@ -29,8 +29,8 @@ pub(crate) fn first(thread: Pid) -> Birth {
 }
 
 /// A thread that its parent reported.
-pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> Birth {
-    Birth {
+pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> ThreadBirth {
+    ThreadBirth {
         thread,
         parent: Some(parent),
         kind: if flags & CLONE_THREAD == 0 { BirthKind::Process } else { BirthKind::Thread },
@@ -42,7 +42,12 @@ pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> Birth {
 }
 
 /// A thread whose parent can no longer report the state that they share. `None` when the thread is gone.
-pub(super) fn orphan(thread: Pid, is_traced: impl Fn(Pid) -> bool, command: Pid, at: Nanos) -> Option<Birth> {
+pub(super) fn orphan(
+    thread: Pid,
+    is_traced: impl Fn(Pid) -> bool,
+    command: Pid,
+    at: Nanos,
+) -> Option<ThreadBirth> {
     let relations = Relations::read(thread)?;
     let parent = Some(relations.reporter(thread)).filter(|&parent| is_traced(parent)).unwrap_or(command);
     let is_process = relations.group == thread;
@@ -100,7 +105,7 @@ pub(super) struct Nursery {
 
 #[derive(Debug)]
 struct Waiting {
-    change: Change,
+    change: ThreadChange,
     since: Instant,
     /// The time of the next check that the parent may still report it.
     look: Instant,
@@ -120,12 +125,12 @@ impl Nursery {
         self.waiting.is_empty()
     }
 
-    pub(super) fn put(&mut self, thread: Pid, change: Change) {
+    pub(super) fn put(&mut self, thread: Pid, change: ThreadChange) {
         let since = self.waiting.get(&thread).map_or_else(Instant::now, |earlier| earlier.since);
         self.waiting.insert(thread, Waiting { change, since, look: since + PATIENCE });
     }
 
-    pub(super) fn take(&mut self, thread: Pid) -> Option<Change> {
+    pub(super) fn take(&mut self, thread: Pid) -> Option<ThreadChange> {
         self.rounds = 0;
         self.waiting.remove(&thread).map(|waiting| waiting.change)
     }
@@ -222,7 +227,7 @@ mod tests {
     #[test]
     fn an_early_thread_waits_for_its_parent_but_not_for_ever() {
         let (mut nursery, gone) = (Nursery::default(), Pid(i32::MAX));
-        nursery.put(gone, Change::Ended(quell_trace::Exit::Status(0)));
+        nursery.put(gone, ThreadChange::Ended(quell_trace::Exit::Status(0)));
         assert!(!nursery.is_empty() && nursery.orphans(Orphans::Forsaken).is_empty());
         std::thread::sleep(PATIENCE);
         assert!(nursery.orphans(Orphans::Overdue).is_empty());

@@ -9,10 +9,10 @@
 //! such calls with EINTR as well. So this thread first lets each thread run past its next call, without further stops.
 //! A thread that is in a call already may be detached there, and one that computes is waited for briefly.
 
-use super::run::Run;
+use super::run::TracedRun;
 use super::tracee::Tracee;
-use crate::engine::{Leave, Observation};
-use crate::sys::ptrace::{self, Change, News, Side, Stop, Until};
+use crate::engine::{MemoryEnd, Observation};
+use crate::sys::ptrace::{self, CallSide, ThreadChange, ThreadStop, Until, WaitResult};
 use quell_trace::{Nanos, Outcome, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_micros(100);
 
-impl Run<'_> {
+impl TracedRun<'_> {
     /// Observes the state at the end of the recording, and prepares all threads for being detached. The thread that
     /// traces must end after this.
     pub(super) fn leave_alone(&mut self, at: Nanos) -> io::Result<()> {
@@ -34,12 +34,12 @@ impl Run<'_> {
         let began = Instant::now();
         while !outside.is_empty() && began.elapsed() < LONGEST_WAIT {
             match ptrace::poll()? {
-                News::Changed(thread, change) => {
+                WaitResult::Changed(thread, change) => {
                     outside.remove(&thread);
                     self.let_go(thread, change)?;
                 }
-                News::Nothing => std::thread::sleep(PAUSE),
-                News::AllEnded => break,
+                WaitResult::Nothing => std::thread::sleep(PAUSE),
+                WaitResult::AllEnded => break,
             }
         }
         Ok(())
@@ -51,7 +51,7 @@ impl Run<'_> {
         let processes: BTreeMap<Pid, Pid> =
             threads.map(|(&thread, tracee)| (tracee.process, thread)).collect();
         for thread in processes.into_values() {
-            self.observer.observe(Observation::Leaving { thread, reason: Leave::Alone });
+            self.observer.observe(Observation::Leaving { thread, reason: MemoryEnd::Alone });
         }
     }
 
@@ -67,34 +67,34 @@ impl Run<'_> {
     }
 
     /// Resumes a thread so that it does not stop before its next call.
-    fn let_go(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+    fn let_go(&mut self, thread: Pid, change: ThreadChange) -> io::Result<()> {
         let tracee = self.tracees.get_mut(&thread);
         let is_inside = tracee.as_ref().is_some_and(|tracee| tracee.is_inside);
         let until = tracee.as_ref().map_or(Until::NextStop, |tracee| tracee.until(Until::NextStop));
         match change {
-            Change::Ended(exit) => {
+            ThreadChange::Ended(exit) => {
                 self.tracees.remove(&thread);
                 self.exit = self.exit.or(Some(exit).filter(|_| thread == self.command));
                 Ok(())
             }
-            Change::Stopped(Stop::Return(stopped)) => match stopped.side(is_inside) {
-                Some(Side::Begin(stopped, _)) => stopped.resume(until),
-                Some(Side::End(stopped, _)) => {
+            ThreadChange::Stopped(ThreadStop::Return(stopped)) => match stopped.side(is_inside) {
+                Some(CallSide::Begin(stopped, _)) => stopped.resume(until),
+                Some(CallSide::End(stopped, _)) => {
                     restore(tracee, &stopped);
                     stopped.resume(Until::NextStop)
                 }
                 None => Ok(()),
             },
-            Change::Stopped(Stop::Pause(stopped)) => {
+            ThreadChange::Stopped(ThreadStop::Pause(stopped)) => {
                 restore(tracee, &stopped);
                 stopped.resume(Until::NextStop)
             }
-            Change::Stopped(Stop::Group(stopped, _)) => stopped.listen(),
-            Change::Stopped(Stop::Delivery(stopped, signal)) => stopped.deliver(signal, until),
-            Change::Stopped(Stop::Making(stopped)) => stopped.resume(until),
-            Change::Stopped(Stop::Entry(stopped)) => stopped.resume(until),
-            Change::Stopped(Stop::Replaced(stopped)) => stopped.resume(until),
-            Change::Stopped(Stop::Leaving(stopped)) => stopped.resume(until),
+            ThreadChange::Stopped(ThreadStop::Group(stopped, _)) => stopped.listen(),
+            ThreadChange::Stopped(ThreadStop::Delivery(stopped, signal)) => stopped.deliver(signal, until),
+            ThreadChange::Stopped(ThreadStop::Making(stopped)) => stopped.resume(until),
+            ThreadChange::Stopped(ThreadStop::Entry(stopped)) => stopped.resume(until),
+            ThreadChange::Stopped(ThreadStop::Replaced(stopped)) => stopped.resume(until),
+            ThreadChange::Stopped(ThreadStop::Leaving(stopped)) => stopped.resume(until),
         }
     }
 }

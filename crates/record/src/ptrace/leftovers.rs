@@ -5,7 +5,7 @@ use std::time::Instant;
 
 /// The wait for them.
 #[derive(Debug, Default)]
-pub(super) struct Leftovers {
+pub(super) struct LeftoverWait {
     pub(super) since: Option<Instant>,
     pub(super) is_said: bool,
     /// The time of Ctrl-C.

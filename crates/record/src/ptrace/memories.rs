@@ -9,19 +9,19 @@ use std::collections::HashMap;
 
 /// A memory. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Memory(u64);
+pub(super) struct MemoryId(u64);
 
 /// The users of every memory.
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     made: u64,
     /// The number of threads of each process that use it. Shape: no process with none, no memory without a process.
-    users: HashMap<Memory, PidMap<usize>>,
+    users: HashMap<MemoryId, PidMap<usize>>,
 }
 
 /// The kind of users of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Users {
+pub(super) enum MemoryUsers {
     /// One thread.
     Thread,
     /// Several threads of one process.
@@ -32,7 +32,7 @@ pub(super) enum Users {
 
 /// The state of a memory after a thread left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum MemoryLeft {
     /// Other threads use the memory.
     Used,
     /// The thread was the last user, and the memory goes with it.
@@ -41,18 +41,18 @@ pub(super) enum Left {
 
 impl Memories {
     /// Registers a thread of a process as a user of a shared memory or of a new one.
-    pub(super) fn begin(&mut self, process: Pid, shared: Option<Memory>) -> Memory {
+    pub(super) fn begin(&mut self, process: Pid, shared: Option<MemoryId>) -> MemoryId {
         let memory = shared.unwrap_or_else(|| {
             self.made += 1;
-            Memory(self.made)
+            MemoryId(self.made)
         });
         *self.users.entry(memory).or_default().entry(process).or_default() += 1;
         memory
     }
 
     /// Removes a thread from the users of a memory.
-    pub(super) fn leave(&mut self, memory: Memory, process: Pid) -> Left {
-        let Some(processes) = self.users.get_mut(&memory) else { return Left::Unused };
+    pub(super) fn leave(&mut self, memory: MemoryId, process: Pid) -> MemoryLeft {
+        let Some(processes) = self.users.get_mut(&memory) else { return MemoryLeft::Unused };
         if let Some(threads) = processes.get_mut(&process) {
             *threads -= 1;
             if *threads == 0 {
@@ -60,20 +60,20 @@ impl Memories {
             }
         }
         if !processes.is_empty() {
-            return Left::Used;
+            return MemoryLeft::Used;
         }
         self.users.remove(&memory);
-        Left::Unused
+        MemoryLeft::Unused
     }
 
     /// The kind of users of a memory.
-    pub(super) fn users(&self, memory: Memory) -> Users {
-        let Some(processes) = self.users.get(&memory) else { return Users::Processes };
+    pub(super) fn users(&self, memory: MemoryId) -> MemoryUsers {
+        let Some(processes) = self.users.get(&memory) else { return MemoryUsers::Processes };
         let mut threads = processes.values();
         match (threads.next(), threads.next()) {
-            (Some(1), None) => Users::Thread,
-            (Some(_), None) => Users::Threads,
-            _ => Users::Processes,
+            (Some(1), None) => MemoryUsers::Thread,
+            (Some(_), None) => MemoryUsers::Threads,
+            _ => MemoryUsers::Processes,
         }
     }
 }
@@ -92,7 +92,7 @@ mod tests {
         memories.begin(PARENT, Some(memory));
         memories.begin(PARENT, Some(memory));
         let left = [0; 3].map(|_| memories.leave(memory, PARENT));
-        assert_eq!(left, [Left::Used, Left::Used, Left::Unused]);
+        assert_eq!(left, [MemoryLeft::Used, MemoryLeft::Used, MemoryLeft::Unused]);
         assert!(memories.users.is_empty() && memories.begin(PARENT, None) != memory);
     }
 
@@ -100,12 +100,12 @@ mod tests {
     fn a_child_that_borrows_memory_leaves_it_to_its_parent() {
         let mut memories = Memories::default();
         let memory = memories.begin(PARENT, None);
-        assert_eq!(memories.users(memory), Users::Thread);
+        assert_eq!(memories.users(memory), MemoryUsers::Thread);
         memories.begin(CHILD, Some(memory));
-        assert_eq!(memories.users(memory), Users::Processes);
-        assert_eq!(memories.leave(memory, CHILD), Left::Used);
+        assert_eq!(memories.users(memory), MemoryUsers::Processes);
+        assert_eq!(memories.leave(memory, CHILD), MemoryLeft::Used);
         memories.begin(PARENT, Some(memory));
-        assert_eq!(memories.users(memory), Users::Threads);
-        assert_eq!([(); 2].map(|()| memories.leave(memory, PARENT)), [Left::Used, Left::Unused]);
+        assert_eq!(memories.users(memory), MemoryUsers::Threads);
+        assert_eq!([(); 2].map(|()| memories.leave(memory, PARENT)), [MemoryLeft::Used, MemoryLeft::Unused]);
     }
 }

@@ -36,11 +36,11 @@ mod waiting;
 use crate::RecordError;
 use crate::engine::{Engine, Observer};
 use crate::started::StartLimits;
-use crate::sys::ptrace::Fate;
-use crate::sys::spawn::Program;
+use crate::sys::ptrace::TraceeFate;
+use crate::sys::spawn::SpawnProgram;
 use attach::Attached;
 use quell_trace::Exit;
-use run::Run;
+use run::TracedRun;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -52,12 +52,12 @@ pub(crate) struct Ptrace {
     attached: Attached,
     program: PathBuf,
     began: Instant,
-    scope: Scope,
+    scope: RecordedScope,
 }
 
 /// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum RecordedScope {
     /// All of it, to the end of the last process.
     #[default]
     Run,
@@ -70,10 +70,10 @@ impl Ptrace {
     ///
     /// # Errors
     /// [`RecordError::Barred`] where the system forbids ptrace.
-    pub(crate) fn attach(program: &Program, scope: Scope) -> Result<Self, RecordError> {
+    pub(crate) fn attach(program: &SpawnProgram, scope: RecordedScope) -> Result<Self, RecordError> {
         let attached = Attached::new(program)?;
-        if scope == Scope::Run {
-            attached.seize(Fate::Die)?;
+        if scope == RecordedScope::Run {
+            attached.seize(TraceeFate::Die)?;
         }
         let file = OsStr::from_bytes(program.file.as_bytes());
         Ok(Self { attached, program: file.into(), began: Instant::now(), scope })
@@ -88,11 +88,11 @@ impl Engine for Ptrace {
     fn run(self, observer: &mut dyn Observer) -> Result<Exit, RecordError> {
         let Self { attached, program, began, scope } = self;
         let command = attached.command();
-        if let Scope::Start(limits) = scope {
+        if let RecordedScope::Start(limits) = scope {
             return start::run(attached, &program, began, limits, observer);
         }
         let (mut forwarding, failure) = attached.release()?;
-        let mut run = Run::new(command, began, &mut forwarding, observer);
+        let mut run = TracedRun::new(command, began, &mut forwarding, observer);
         let exit = run.until_all_ended().map_err(|source| RecordError::Start { action: "wait", source });
         drop(run);
         attach::explain_failure(failure, &program)?;

@@ -2,18 +2,18 @@
 
 use super::births::{self, Nursery, Orphans};
 use super::forward::Forwarding;
-use super::leftovers::Leftovers;
-use super::memories::{Left, Memories, Users};
+use super::leftovers::LeftoverWait;
+use super::memories::{Memories, MemoryLeft, MemoryUsers};
 use super::placement::Placement;
-use super::tracee::{Reader, Restoration, Tracee};
-use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, Observer};
+use super::tracee::{ArgumentReader, Restoration, Tracee};
+use crate::engine::{BirthKind, LostCall, MemoryEnd, Observation, Observer, ThreadBirth};
 use crate::facts;
 use crate::filter::{self, Rules};
 use crate::pids::PidMap;
-use crate::started::{Moment, StartJudge};
+use crate::started::{CommandMoment, StartJudge};
 use crate::sys::ptrace::{
-    self, Change, Delivery, Entered, Entry, Group, Leaving, Making, News, Pause, Replaced, Return, Side,
-    Stop, Stopped, Until,
+    self, CallSide, Delivery, Entered, Entry, Group, Leaving, Making, Pause, Replaced, Return, Stopped,
+    ThreadChange, ThreadStop, Until, WaitResult,
 };
 use quell_base::ProcessStat;
 use quell_trace::{Call, Ended, Exit, Nanos, Outcome, Pid};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub(super) const TICK: Duration = Duration::from_millis(250);
 
 /// The running command.
-pub(super) struct Run<'a> {
+pub(super) struct TracedRun<'a> {
     pub(super) command: Pid,
     pub(super) exit: Option<Exit>,
     pub(super) began: Instant,
@@ -34,7 +34,7 @@ pub(super) struct Run<'a> {
     pub(super) nursery: Nursery,
     /// Adopted threads, which no parent has reported.
     pub(super) adopted: BTreeSet<Pid>,
-    pub(super) reader: Reader,
+    pub(super) reader: ArgumentReader,
     /// Decides which calls are recorded, where no filter does.
     pub(super) rules: Option<Rules>,
     /// The stop to which threads run by default.
@@ -46,13 +46,13 @@ pub(super) struct Run<'a> {
     pub(super) looked: Nanos,
     /// A signal stopped the command.
     pub(super) is_stopped: bool,
-    pub(super) leftovers: Leftovers,
+    pub(super) leftovers: LeftoverWait,
     pub(super) forwarding: &'a mut Forwarding,
     pub(super) placement: Placement,
     pub(super) observer: &'a mut dyn Observer,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TracedRun<'a> {
     pub(super) fn new(
         command: Pid,
         began: Instant,
@@ -67,14 +67,14 @@ impl<'a> Run<'a> {
             memories: Memories::default(),
             nursery: Nursery::default(),
             adopted: BTreeSet::new(),
-            reader: Reader::native(),
+            reader: ArgumentReader::native(),
             rules: None,
             onward: Until::NextStop,
             judge: None,
             is_in_the_way: false,
             looked: Nanos(0),
             is_stopped: false,
-            leftovers: Leftovers::default(),
+            leftovers: LeftoverWait::default(),
             forwarding,
             placement: Placement::new(),
             observer,
@@ -103,14 +103,14 @@ impl<'a> Run<'a> {
             }
             self.adopt(Orphans::Overdue)?;
             match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
-                News::Changed(thread, change) => self.change(thread, change)?,
-                News::AllEnded => return Ok(None),
+                WaitResult::Changed(thread, change) => self.change(thread, change)?,
+                WaitResult::AllEnded => return Ok(None),
                 // No unread report of a parent is left at this point.
-                News::Nothing if !self.nursery.is_empty() => {
+                WaitResult::Nothing if !self.nursery.is_empty() => {
                     self.adopt(Orphans::Forsaken)?;
                     self.nursery.wait();
                 }
-                News::Nothing => {}
+                WaitResult::Nothing => {}
             }
         }
     }
@@ -134,34 +134,34 @@ impl<'a> Run<'a> {
         }
         self.looked = now;
         let on_a_name_since = self.tracees.values().filter_map(Tracee::on_a_name_since).min();
-        let moment = Moment { now, on_a_name_since, is_stopped: self.is_stopped };
+        let moment = CommandMoment { now, on_a_name_since, is_stopped: self.is_stopped };
         judge.verdict(moment, || self.tracees.keys().any(|&thread| sleeps_uninterruptibly(thread)))
     }
 
-    pub(super) fn change(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+    pub(super) fn change(&mut self, thread: Pid, change: ThreadChange) -> io::Result<()> {
         if thread == self.command {
-            self.is_stopped = matches!(change, Change::Stopped(Stop::Group(..)));
+            self.is_stopped = matches!(change, ThreadChange::Stopped(ThreadStop::Group(..)));
         }
         match change {
-            Change::Stopped(Stop::Return(stopped)) if self.rules.is_some() => self.side(stopped),
-            Change::Stopped(Stop::Entry(stopped)) => self.entry(stopped),
-            Change::Stopped(Stop::Return(stopped)) => self.returned(stopped),
-            Change::Stopped(Stop::Leaving(stopped)) => self.leaving(stopped),
+            ThreadChange::Stopped(ThreadStop::Return(stopped)) if self.rules.is_some() => self.side(stopped),
+            ThreadChange::Stopped(ThreadStop::Entry(stopped)) => self.entry(stopped),
+            ThreadChange::Stopped(ThreadStop::Return(stopped)) => self.returned(stopped),
+            ThreadChange::Stopped(ThreadStop::Leaving(stopped)) => self.leaving(stopped),
             change if !self.knows(thread, &change) => self.unknown(thread, change),
-            Change::Ended(exit) => self.ended(thread, exit),
-            Change::Stopped(Stop::Making(stopped)) => self.making(stopped),
-            Change::Stopped(Stop::Replaced(stopped)) => self.replaced(stopped),
-            Change::Stopped(Stop::Delivery(stopped, signal)) => self.delivery(stopped, signal),
-            Change::Stopped(Stop::Group(stopped, signal)) => self.group(stopped, signal),
-            Change::Stopped(Stop::Pause(stopped)) => self.pause(stopped),
+            ThreadChange::Ended(exit) => self.ended(thread, exit),
+            ThreadChange::Stopped(ThreadStop::Making(stopped)) => self.making(stopped),
+            ThreadChange::Stopped(ThreadStop::Replaced(stopped)) => self.replaced(stopped),
+            ThreadChange::Stopped(ThreadStop::Delivery(stopped, signal)) => self.delivery(stopped, signal),
+            ThreadChange::Stopped(ThreadStop::Group(stopped, signal)) => self.group(stopped, signal),
+            ThreadChange::Stopped(ThreadStop::Pause(stopped)) => self.pause(stopped),
         }
     }
 
     /// True for a change of a reported thread. A process whose first thread had ended gets the first thread's number
     /// again when another of its threads executes.
-    pub(super) fn knows(&self, thread: Pid, change: &Change) -> bool {
+    pub(super) fn knows(&self, thread: Pid, change: &ThreadChange) -> bool {
         self.tracees.contains_key(&thread)
-            || matches!(change, Change::Stopped(Stop::Replaced(stopped))
+            || matches!(change, ThreadChange::Stopped(ThreadStop::Replaced(stopped))
             if stopped.former().is_some_and(|former| self.tracees.contains_key(&former)))
     }
 
@@ -169,30 +169,30 @@ impl<'a> Run<'a> {
     pub(super) fn side(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
         let thread = stopped.thread();
         let Some(tracee) = self.tracees.get_mut(&thread) else {
-            return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
+            return self.unknown(thread, ThreadChange::Stopped(ThreadStop::Return(stopped)));
         };
         let Some(side) = stopped.side(tracee.is_inside) else { return Ok(()) };
-        tracee.is_inside = matches!(side, Side::Begin(..));
+        tracee.is_inside = matches!(side, CallSide::Begin(..));
         match side {
             // It stays stopped, and makes its call untraced.
-            Side::Begin(_, entered) if facts::wants_no_tracer(&entered) => {
+            CallSide::Begin(_, entered) if facts::wants_no_tracer(&entered) => {
                 self.is_in_the_way = true;
                 Ok(())
             }
-            Side::Begin(stopped, entered) => {
+            CallSide::Begin(stopped, entered) => {
                 match self.rules.as_ref().and_then(|rules| rules.word(&entered)) {
                     Some(word) => self.entered(stopped, Entered { word, ..entered }),
                     None => stopped.resume(Until::Return),
                 }
             }
-            Side::End(stopped, value) => self.left(stopped, value),
+            CallSide::End(stopped, value) => self.left(stopped, value),
         }
     }
 
     pub(super) fn entry(&mut self, stopped: Stopped<Entry>) -> io::Result<()> {
         let thread = stopped.thread();
         if !self.tracees.contains_key(&thread) {
-            return self.unknown(thread, Change::Stopped(Stop::Entry(stopped)));
+            return self.unknown(thread, ThreadChange::Stopped(ThreadStop::Entry(stopped)));
         }
         match stopped.entered() {
             Some(entered) => self.entered(stopped, entered),
@@ -214,14 +214,14 @@ impl<'a> Run<'a> {
         }
         self.placement.stopped(thread);
         if entered.word == filter::FOREIGN {
-            self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
+            self.observer.observe(Observation::Lost(LostCall::ForeignArchitecture));
             return stopped.resume(self.onward);
         }
         if self.reader.enter(tracee, &entered, now) {
             let memory = tracee.memory.filter(|_| tracee.executes());
             let users = memory.map(|memory| self.memories.users(memory));
-            if matches!(users, Some(Users::Thread | Users::Threads)) {
-                self.observer.observe(Observation::Leaving { thread, reason: Leave::Execution });
+            if matches!(users, Some(MemoryUsers::Thread | MemoryUsers::Threads)) {
+                self.observer.observe(Observation::Leaving { thread, reason: MemoryEnd::Execution });
             }
             return stopped.resume(Until::Return);
         }
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
     pub(super) fn returned(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
         let thread = stopped.thread();
         if !self.tracees.contains_key(&thread) {
-            return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
+            return self.unknown(thread, ThreadChange::Stopped(ThreadStop::Return(stopped)));
         }
         match stopped.return_value() {
             Some(value) => self.left(stopped, value),
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
     }
 
     /// Registers a thread and handles its earlier stop.
-    pub(super) fn born(&mut self, birth: Birth, restoring: Option<Restoration>) -> io::Result<()> {
+    pub(super) fn born(&mut self, birth: ThreadBirth, restoring: Option<Restoration>) -> io::Result<()> {
         let parent = self.tracees.get(&birth.parent.unwrap_or(self.command));
         let process = match birth.kind {
             BirthKind::Process => birth.thread,
@@ -340,9 +340,9 @@ impl<'a> Run<'a> {
 
     /// A thread is about to end its process, which kills the other threads. A thread that is killed while it is resumed
     /// from another stop passes its last stop unseen, so the memory is inspected now.
-    pub(super) fn ending(&mut self, stopped: Stopped<Entry>, users: Option<Users>) -> io::Result<()> {
-        if users == Some(Users::Threads) {
-            self.observer.observe(Observation::Leaving { thread: stopped.thread(), reason: Leave::End });
+    pub(super) fn ending(&mut self, stopped: Stopped<Entry>, users: Option<MemoryUsers>) -> io::Result<()> {
+        if users == Some(MemoryUsers::Threads) {
+            self.observer.observe(Observation::Leaving { thread: stopped.thread(), reason: MemoryEnd::End });
         }
         stopped.resume(self.onward)
     }
@@ -352,8 +352,8 @@ impl<'a> Run<'a> {
         let thread = stopped.thread();
         let tracee = self.tracees.get_mut(&thread);
         let left = tracee.and_then(|tracee| Some(self.memories.leave(tracee.memory.take()?, tracee.process)));
-        if left == Some(Left::Unused) {
-            self.observer.observe(Observation::Leaving { thread, reason: Leave::End });
+        if left == Some(MemoryLeft::Unused) {
+            self.observer.observe(Observation::Leaving { thread, reason: MemoryEnd::End });
         }
         stopped.resume(self.onward)
     }
@@ -385,7 +385,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the stop of a thread until its parent has reported it.
-    pub(super) fn unknown(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+    pub(super) fn unknown(&mut self, thread: Pid, change: ThreadChange) -> io::Result<()> {
         self.nursery.put(thread, change);
         Ok(())
     }

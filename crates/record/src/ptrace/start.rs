@@ -10,14 +10,14 @@
 
 use super::attach::{self, Attached};
 use super::forward::Forwarding;
-use super::run::{Run, TICK};
+use super::run::{TICK, TracedRun};
 use crate::RecordError;
 use crate::engine::{Observation, Observer};
 use crate::filter::Rules;
 use crate::started::{StartJudge, StartLimits};
-use crate::sys::ptrace::{Fate, Until};
+use crate::sys::ptrace::{TraceeFate, Until};
 use crate::sys::signals::Ticks;
-use crate::sys::spawn::Failure;
+use crate::sys::spawn::SpawnFailure;
 use quell_trace::{Ended, Exit, Nanos};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ struct Traced {
     /// The command's end, if it has ended.
     exit: Option<Exit>,
     forwarding: Forwarding,
-    failure: Option<Failure>,
+    failure: Option<SpawnFailure>,
 }
 
 /// Runs the command to its end, and observes its start.
@@ -77,12 +77,12 @@ fn trace(
     observer: &mut dyn Observer,
 ) -> Result<Traced, RecordError> {
     let wait = |source| RecordError::Start { action: "wait", source };
-    attached.seize(Fate::RunOn)?;
+    attached.seize(TraceeFate::RunOn)?;
     let command = attached.command();
     let ticks = Ticks::begin(TICK).map_err(wait)?;
     let (mut forwarding, failure) = attached.release()?;
     ticks.unblock();
-    let mut run = Run::new(command, began, &mut forwarding, observer);
+    let mut run = TracedRun::new(command, began, &mut forwarding, observer);
     run.rules = Some(Rules::native());
     run.onward = Until::Return;
     run.judge = Some(judge);

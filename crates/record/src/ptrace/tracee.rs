@@ -1,8 +1,8 @@
 //! One traced thread: its current call and the reading of its arguments.
 
-use super::memories::Memory;
-use crate::calls::{FlagsKind, Numbers, Shape, SizeKind, native};
-use crate::engine::{Arguments, ObservedCall};
+use super::memories::MemoryId;
+use crate::calls::{CallShape, FlagsKind, Numbers, SizeKind, native};
+use crate::engine::{CallArguments, ObservedCall};
 use crate::sys::memory;
 use crate::sys::ptrace::{Entered, Stopped, Until};
 use quell_trace::{Bytes, Call, Fd, Nanos, Outcome, Pid};
@@ -13,7 +13,7 @@ pub(super) struct Tracee {
     /// Its process: the number of the process's first thread.
     pub(super) process: Pid,
     /// The memory that it uses; `None` once it has begun to end.
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<MemoryId>,
     /// Its last stop at a call was before it. Known only to an engine that stops every call.
     pub(super) is_inside: bool,
     pending: Option<Pending>,
@@ -27,7 +27,7 @@ pub(super) struct Tracee {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     call: Call,
-    arguments: Arguments,
+    arguments: CallArguments,
     start: Nanos,
     has_path: bool,
     has_path2: bool,
@@ -43,7 +43,7 @@ pub(super) enum Restoration {
 }
 
 impl Tracee {
-    pub(super) fn new(process: Pid, memory: Memory) -> Self {
+    pub(super) fn new(process: Pid, memory: MemoryId) -> Self {
         let memory = Some(memory);
         Self {
             process,
@@ -112,11 +112,11 @@ pub(super) fn set_first_argument<Kind>(stopped: &Stopped<Kind>, value: u64) -> b
 
 /// Reads the arguments of calls.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct ArgumentReader {
     numbers: Numbers,
 }
 
-impl Reader {
+impl ArgumentReader {
     pub(super) fn native() -> Self {
         Self { numbers: Numbers::native() }
     }
@@ -140,7 +140,7 @@ impl Reader {
 /// The `open` flags of `creat`. Source: `creat(2)`: `O_CREAT | O_WRONLY | O_TRUNC`.
 const CREAT_FLAGS: u64 = 0o100 | 0o1 | 0o1000;
 
-fn numbers(entered: &Entered, shape: &Shape) -> Arguments {
+fn numbers(entered: &Entered, shape: &CallShape) -> CallArguments {
     let value = |index: u8| entered.arguments[usize::from(index)];
     let fd = |index: Option<u8>| index.map_or(Fd::NONE, |index| Fd(value(index) as i32));
     let flags = match shape.flags {
@@ -160,7 +160,7 @@ fn numbers(entered: &Entered, shape: &Shape) -> Arguments {
         SizeKind::Argument(index) => value(index),
         SizeKind::Vectors(array, length) => sum_of_vectors(entered.thread, value(array), value(length)),
     };
-    Arguments {
+    CallArguments {
         fd: fd(shape.fd),
         fd2: fd(shape.fd2),
         flags,

@@ -1,7 +1,7 @@
 //! Processes that run on after the command has ended: the recorder waits for them, says so, and stops on Ctrl-C.
 
-use super::leftovers::Leftovers;
-use super::run::{Run, TICK};
+use super::leftovers::LeftoverWait;
+use super::run::{TICK, TracedRun};
 use crate::engine::Observation;
 use crate::sys::signals::{self, Ticks};
 use quell_trace::Pid;
@@ -13,14 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The time that processes have to end by themselves after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(1);
 
-impl Run<'_> {
+impl TracedRun<'_> {
     /// The command has ended.
     pub(super) fn begin_to_wait(&mut self) {
         self.forwarding.keep_interrupts();
         // A recorder without ticks waits in silence.
         let ticks = self.judge.is_none().then(|| Ticks::begin(TICK).ok()).flatten();
         ticks.iter().for_each(Ticks::unblock);
-        self.leftovers = Leftovers { since: Some(Instant::now()), _ticks: ticks, ..Leftovers::default() };
+        self.leftovers =
+            LeftoverWait { since: Some(Instant::now()), _ticks: ticks, ..LeftoverWait::default() };
     }
 
     /// Looks after the wait. True when the user ended it.

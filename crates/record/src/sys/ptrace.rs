@@ -49,7 +49,7 @@ pub(crate) enum Pause {}
 
 /// A stop, by kind.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum ThreadStop {
     Entry(Stopped<Entry>),
     Return(Stopped<Return>),
     Making(Stopped<Making>),
@@ -62,8 +62,8 @@ pub(crate) enum Stop {
 
 /// A change of a thread that [`wait`] reports.
 #[derive(Debug)]
-pub(crate) enum Change {
-    Stopped(Stop),
+pub(crate) enum ThreadChange {
+    Stopped(ThreadStop),
     Ended(Exit),
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Entered {
 
 /// A side of a call at which a thread stops without a filter.
 #[derive(Debug)]
-pub(crate) enum Side {
+pub(crate) enum CallSide {
     /// Before the call.
     Begin(Stopped<Entry>, Entered),
     /// After the call, with its return value.
@@ -99,7 +99,7 @@ pub(crate) enum Side {
 
 /// The fate of the traced threads when the thread that traces them ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum TraceeFate {
     /// They die: a filter would fail their calls.
     Die,
     /// They run on untraced. The kernel resumes those that are stopped.
@@ -110,7 +110,7 @@ pub(crate) enum Fate {
 ///
 /// # Errors
 /// `EPERM` where a security module, a container or another tracer forbids it.
-pub(crate) fn seize(thread: Pid, fate: Fate) -> io::Result<()> {
+pub(crate) fn seize(thread: Pid, fate: TraceeFate) -> io::Result<()> {
     let mut options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
@@ -118,7 +118,7 @@ pub(crate) fn seize(thread: Pid, fate: Fate) -> io::Result<()> {
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACESECCOMP;
-    if fate == Fate::Die {
+    if fate == TraceeFate::Die {
         options |= libc::PTRACE_O_EXITKILL;
     }
     request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
@@ -131,9 +131,9 @@ pub(crate) fn interrupt(thread: Pid) -> io::Result<()> {
 
 /// The result of waiting.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum WaitResult {
     /// A thread changed.
-    Changed(Pid, Change),
+    Changed(Pid, ThreadChange),
     /// No thread changed: [`poll`] found none, or a signal interrupted [`wait`].
     Nothing,
     /// No thread is left.
@@ -141,28 +141,28 @@ pub(crate) enum News {
 }
 
 /// Waits for the next change of any thread.
-pub(crate) fn wait() -> io::Result<News> {
+pub(crate) fn wait() -> io::Result<WaitResult> {
     news(libc::__WALL)
 }
 
 /// The next change of any thread, if one is pending.
-pub(crate) fn poll() -> io::Result<News> {
+pub(crate) fn poll() -> io::Result<WaitResult> {
     news(libc::__WALL | libc::WNOHANG)
 }
 
-fn news(options: i32) -> io::Result<News> {
+fn news(options: i32) -> io::Result<WaitResult> {
     loop {
         let mut status = 0;
         match wait_for_any(&mut status, options) {
-            Ok(0) => return Ok(News::Nothing),
+            Ok(0) => return Ok(WaitResult::Nothing),
             Ok(thread) => {
                 let thread = Pid(thread as i32);
                 if let Some(change) = change(thread, status) {
-                    return Ok(News::Changed(thread, change));
+                    return Ok(WaitResult::Changed(thread, change));
                 }
             }
-            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(News::AllEnded),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(News::Nothing),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(WaitResult::AllEnded),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(WaitResult::Nothing),
             Err(error) => return Err(error),
         }
     }
@@ -180,30 +180,31 @@ fn wait_for_any(status: &mut i32, options: i32) -> io::Result<i64> {
 /// The word of a call's stop, with `PTRACE_O_TRACESYSGOOD`.
 const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
 
-fn change(thread: Pid, status: i32) -> Option<Change> {
+fn change(thread: Pid, status: i32) -> Option<ThreadChange> {
     if libc::WIFEXITED(status) {
-        return Some(Change::Ended(Exit::Status(libc::WEXITSTATUS(status))));
+        return Some(ThreadChange::Ended(Exit::Status(libc::WEXITSTATUS(status))));
     }
     if libc::WIFSIGNALED(status) {
-        return Some(Change::Ended(Exit::Signal(libc::WTERMSIG(status))));
+        return Some(ThreadChange::Ended(Exit::Signal(libc::WTERMSIG(status))));
     }
-    libc::WIFSTOPPED(status).then(|| Change::Stopped(stop(thread, libc::WSTOPSIG(status), status >> 16)))
+    libc::WIFSTOPPED(status)
+        .then(|| ThreadChange::Stopped(stop(thread, libc::WSTOPSIG(status), status >> 16)))
 }
 
-fn stop(thread: Pid, signal: i32, event: i32) -> Stop {
+fn stop(thread: Pid, signal: i32, event: i32) -> ThreadStop {
     match (event, signal) {
-        (0, CALL_STOP) => Stop::Return(Stopped::at(thread)),
-        (0, signal) => Stop::Delivery(Stopped::at(thread), signal),
-        (libc::PTRACE_EVENT_SECCOMP, _) => Stop::Entry(Stopped::at(thread)),
+        (0, CALL_STOP) => ThreadStop::Return(Stopped::at(thread)),
+        (0, signal) => ThreadStop::Delivery(Stopped::at(thread), signal),
+        (libc::PTRACE_EVENT_SECCOMP, _) => ThreadStop::Entry(Stopped::at(thread)),
         (libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE, _) => {
-            Stop::Making(Stopped::at(thread))
+            ThreadStop::Making(Stopped::at(thread))
         }
-        (libc::PTRACE_EVENT_EXEC, _) => Stop::Replaced(Stopped::at(thread)),
-        (libc::PTRACE_EVENT_EXIT, _) => Stop::Leaving(Stopped::at(thread)),
+        (libc::PTRACE_EVENT_EXEC, _) => ThreadStop::Replaced(Stopped::at(thread)),
+        (libc::PTRACE_EVENT_EXIT, _) => ThreadStop::Leaving(Stopped::at(thread)),
         (libc::PTRACE_EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
-            Stop::Group(Stopped::at(thread), signal)
+            ThreadStop::Group(Stopped::at(thread), signal)
         }
-        _ => Stop::Pause(Stopped::at(thread)),
+        _ => ThreadStop::Pause(Stopped::at(thread)),
     }
 }
 
@@ -264,19 +265,19 @@ impl Stopped<Entry> {
 impl Stopped<Return> {
     /// The side of a call at which the thread stopped. `is_inside`: its last stop of this kind was before a call, which
     /// kernels before 5.3 do not tell. `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
-    pub(crate) fn side(self, is_inside: bool) -> Option<Side> {
+    pub(crate) fn side(self, is_inside: bool) -> Option<CallSide> {
         let thread = self.thread;
         match call_facts(thread) {
             Ok(facts) if facts.kind == BEGIN_OF_A_CALL => {
-                Some(Side::Begin(Stopped::at(thread), facts.entered(thread, 0)))
+                Some(CallSide::Begin(Stopped::at(thread), facts.entered(thread, 0)))
             }
-            Ok(facts) if facts.kind == END_OF_A_CALL => Some(Side::End(self, facts.number as i64)),
+            Ok(facts) if facts.kind == END_OF_A_CALL => Some(CallSide::End(self, facts.number as i64)),
             Ok(_) => None,
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
-            Err(_) if is_inside => self.return_value().map(|value| Side::End(self, value)),
+            Err(_) if is_inside => self.return_value().map(|value| CallSide::End(self, value)),
             Err(_) => {
                 let entered = self.registers().ok()?.entered(thread, 0);
-                Some(Side::Begin(Stopped::at(thread), entered))
+                Some(CallSide::Begin(Stopped::at(thread), entered))
             }
         }
     }

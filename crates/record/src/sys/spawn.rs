@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, RawFd};
 /// The program to execute. All of it is allocated before the fork, because a child must not allocate between `fork` and
 /// `execve`.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct SpawnProgram {
     /// The file.
     pub(crate) file: CString,
     /// Shape: the name first.
@@ -32,11 +32,11 @@ pub(crate) struct Waiting {
 
 /// Reports, once the process has ended, the step that failed.
 #[derive(Debug)]
-pub(crate) struct Failure(PipeReader);
+pub(crate) struct SpawnFailure(PipeReader);
 
 /// The step of the new process that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SpawnStep {
     /// Installing the filter.
     Filter,
     /// Executing the program.
@@ -52,7 +52,7 @@ const SHELL: &CStr = c"/bin/sh";
 /// # Errors
 /// `EAGAIN` or `ENOMEM` where the system cannot create another process.
 pub(crate) fn spawn(
-    program: &Program,
+    program: &SpawnProgram,
     mask: &Mask,
     prepare: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Waiting> {
@@ -73,9 +73,9 @@ pub(crate) fn spawn(
 
 impl Waiting {
     /// Lets the process continue to its `execve`.
-    pub(crate) fn release(mut self) -> io::Result<Failure> {
+    pub(crate) fn release(mut self) -> io::Result<SpawnFailure> {
         self.gate.write_all(&[0])?;
-        Ok(Failure(self.failure))
+        Ok(SpawnFailure(self.failure))
     }
 
     /// Ends the process, which has run nothing, and reaps it.
@@ -88,20 +88,20 @@ impl Waiting {
     }
 }
 
-impl Failure {
+impl SpawnFailure {
     /// The failed step and its errno; `None` when the command was executed.
-    pub(crate) fn read(mut self) -> Option<(Step, i32)> {
+    pub(crate) fn read(mut self) -> Option<(SpawnStep, i32)> {
         let mut report = [0; 5];
         self.0.read_exact(&mut report).ok()?;
         let [step, errno @ ..] = report;
-        let step = if step == Step::Filter as u8 { Step::Filter } else { Step::Execute };
+        let step = if step == SpawnStep::Filter as u8 { SpawnStep::Filter } else { SpawnStep::Execute };
         Some((step, i32::from_le_bytes(errno)))
     }
 }
 
 /// Pointers for `execve`, made before the fork. They point into the program, which outlives them.
 struct Plan<'a> {
-    program: &'a Program,
+    program: &'a SpawnProgram,
     mask: &'a Mask,
     arguments: Vec<*const c_char>,
     /// For a script without `#!`: the shell, the file, the arguments after the name.
@@ -110,7 +110,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(program: &'a Program, mask: &'a Mask) -> Self {
+    fn new(program: &'a SpawnProgram, mask: &'a Mask) -> Self {
         let arguments = program.arguments.iter().map(CString::as_c_str);
         let shell = [SHELL, &*program.file].into_iter().chain(arguments.clone().skip(1));
         Self {
@@ -129,13 +129,13 @@ impl<'a> Plan<'a> {
         quell_base::restore_inherited();
         self.mask.restore();
         if let Some(Err(errno)) = self.program.filter.as_deref().map(seccomp::install) {
-            report(failure, Step::Filter, errno);
+            report(failure, SpawnStep::Filter, errno);
         }
         let mut errno = execute(&self.program.file, &self.arguments, &self.environment);
         if errno == libc::ENOEXEC {
             errno = execute(SHELL, &self.shell_arguments, &self.environment);
         }
-        report(failure, Step::Execute, errno)
+        report(failure, SpawnStep::Execute, errno)
     }
 }
 
@@ -159,7 +159,7 @@ fn execute(file: &CStr, arguments: &[*const c_char], environment: &[*const c_cha
     super::last_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-fn report(failure: RawFd, step: Step, errno: i32) -> ! {
+fn report(failure: RawFd, step: SpawnStep, errno: i32) -> ! {
     let [a, b, c, d] = errno.to_le_bytes();
     let report = [step as u8, a, b, c, d];
     // SAFETY: writes a local array.

@@ -3,9 +3,9 @@
 
 use super::nodes::joined;
 use super::operations::{identity, on};
-use super::service::{Requester, Service};
+use super::service::{MountService, Requester};
 use super::walks::OwnedCall;
-use quell_fuse::abi::{Attr, Entry, NodeId, Opened, SetAttributes, Validity, device_of};
+use quell_fuse::abi::{Attr, EntryReply, NodeId, OpenReply, SetAttributes, Validity, device_of};
 use quell_fuse::open_flags::{CREATING, SAFELY, opened_as};
 use quell_fuse::original::{self, os, place_of, reach, reopen};
 use quell_fuse::reply::{Reply, reply_created, reply_done, reply_entry, reply_with, written};
@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RenameFla
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-impl Service {
+impl MountService {
     /// Answers a request that changes something.
     pub(super) fn change(&self, request: &Request<'_>, by: Requester, reply: Reply<'_>) {
         let node = request.node;
@@ -93,7 +93,12 @@ impl Service {
         });
     }
 
-    fn create(&self, parent: NodeId, create: &Create<'_>, by: Requester) -> Result<(Entry, Opened), Errno> {
+    fn create(
+        &self,
+        parent: NodeId,
+        create: &Create<'_>,
+        by: Requester,
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, create.name);
         let asked = OFlags::from_bits_retain(create.flags);
@@ -112,7 +117,7 @@ impl Service {
         parent: NodeId,
         create: &Create<'_>,
         by: Requester,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let (directory, path) = self.nodes.get(parent)?;
         let asked = OFlags::from_bits_retain(create.flags);
         let flags = asked & (CREATING - OFlags::TRUNC) | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -132,7 +137,7 @@ impl Service {
         made: Result<OwnedFd, Errno>,
         (asked, flags): (OFlags, u64),
         by: Requester,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let given = made.and_then(|file| {
             let found = reopen(&file, OFlags::PATH)?;
             let stat = rustix::fs::fstat(&found)?;
@@ -161,7 +166,7 @@ impl Service {
         call: Call,
         by: Requester,
         make: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
-    ) -> Result<Entry, Errno> {
+    ) -> Result<EntryReply, Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, name);
         let made = self.act_as(by.caller, || make(&directory.original));
@@ -170,12 +175,18 @@ impl Service {
     }
 
     /// Gives the kernel a name that was made.
-    fn made(&self, directory: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<Entry, Errno> {
+    fn made(&self, directory: &OwnedFd, name: &[u8], path: Vec<u8>) -> Result<EntryReply, Errno> {
         let (found, stat) = reach(directory, name)?;
         self.entry(directory, path, found, &stat)
     }
 
-    fn symlink(&self, parent: NodeId, name: &[u8], target: &[u8], by: Requester) -> Result<Entry, Errno> {
+    fn symlink(
+        &self,
+        parent: NodeId,
+        name: &[u8],
+        target: &[u8],
+        by: Requester,
+    ) -> Result<EntryReply, Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, name);
         let made =
@@ -187,7 +198,7 @@ impl Service {
         self.made(&directory.original, name, path)
     }
 
-    fn link(&self, parent: NodeId, name: &[u8], old: NodeId, by: Requester) -> Result<Entry, Errno> {
+    fn link(&self, parent: NodeId, name: &[u8], old: NodeId, by: Requester) -> Result<EntryReply, Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let (original, from) = self.nodes.get(old)?;
         let path = joined(&within, name);

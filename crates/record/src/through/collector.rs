@@ -1,9 +1,9 @@
 //! Collects the requests of all connections, makes calls and births of them, and reports these to the observer.
 
 use super::lock_state::lock;
-use super::processes::{self, Met, Processes};
-use super::report::Report;
-use super::walks::{Asked, NodeKey, OwnedCall, Step, Walks, failed};
+use super::processes::{self, ProcessNews, Processes};
+use super::report::ObservedReport;
+use super::walks::{NodeKey, OwnedCall, RequestOrigin, WalkStep, Walks, failed};
 use crate::engine::Launched;
 use quell_trace::{Call, Class, Nanos, Pid};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(super) struct Collector {
     /// The command runs; what its process asked before is its own preparation.
     is_on: AtomicBool,
     /// `None` when all connections are gone.
-    reporter: Mutex<Option<Sender<Report>>>,
+    reporter: Mutex<Option<Sender<ObservedReport>>>,
     /// Serving threads.
     serving: AtomicUsize,
     sight: Mutex<Sight>,
@@ -38,10 +38,11 @@ struct Sight {
 
 impl Sight {
     /// Looks at a thread that asks.
-    fn meet(&mut self, thread: Pid, looks_again: bool, news: &mut Vec<Met>) {
+    fn meet(&mut self, thread: Pid, looks_again: bool, news: &mut Vec<ProcessNews>) {
         self.processes.meet(thread, looks_again, news);
         let awaited = self.awaited;
-        let begins = |met: &Met| awaited.is_some_and(|command| *met == Met::Executed(command));
+        let begins =
+            |met: &ProcessNews| awaited.is_some_and(|command| *met == ProcessNews::Executed(command));
         if news.iter().any(begins) {
             news.retain(|met| !begins(met));
             self.awaited.take().map(|command| self.executing.remove(&command));
@@ -50,7 +51,7 @@ impl Sight {
 }
 
 impl Collector {
-    pub(super) fn new(command: Pid, reporter: Sender<Report>) -> Self {
+    pub(super) fn new(command: Pid, reporter: Sender<ObservedReport>) -> Self {
         let (walks, processes) = (Walks::default(), Processes::new(command));
         Self {
             began: Instant::now(),
@@ -81,7 +82,7 @@ impl Collector {
         lock(&self.sight).processes.living()
     }
 
-    pub(super) fn report(&self, report: Report) {
+    pub(super) fn report(&self, report: ObservedReport) {
         if let Some(reporter) = lock(&self.reporter).as_ref() {
             // The observer takes reports until this sender is dropped.
             _ = reporter.send(report);
@@ -89,7 +90,7 @@ impl Collector {
     }
 
     /// Takes a request of a thread.
-    pub(super) fn see(&self, asked: Asked, step: Step) {
+    pub(super) fn see(&self, asked: RequestOrigin, step: WalkStep) {
         // The kernel itself asks without a number.
         if asked.thread.0 == 0 || !self.is_on.load(Ordering::Acquire) {
             return;
@@ -98,29 +99,30 @@ impl Collector {
         let mut sight = lock(&self.sight);
         let Sight { walks, executing, processes, .. } = &mut *sight;
         // A call ends after the birth of its thread, and births are reported in the order of their times.
-        let asked = Asked { thread: processes.known_or_command(asked.thread), end: self.now(), ..asked };
+        let asked =
+            RequestOrigin { thread: processes.known_or_command(asked.thread), end: self.now(), ..asked };
         let step = match (step, executing.entry(asked.thread)) {
-            (Step::Executable { node, path }, Entry::Vacant(vacant)) => {
+            (WalkStep::Executable { node, path }, Entry::Vacant(vacant)) => {
                 vacant.insert(OwnedCall::new(asked, Call::Execve, path.clone()));
-                Step::Executable { node, path }
+                WalkStep::Executable { node, path }
             }
             // The program's interpreter, which the kernel opens after it.
-            (Step::Executable { node, path }, _) => {
-                Step::Call { node: Some(node), call: OwnedCall::new(asked, Call::Openat, path) }
+            (WalkStep::Executable { node, path }, _) => {
+                WalkStep::Call { node: Some(node), call: OwnedCall::new(asked, Call::Openat, path) }
             }
-            (Step::Call { node, call }, _) => {
-                let Asked { thread, end, .. } = asked;
-                Step::Call { node, call: OwnedCall { thread, end, ..call } }
+            (WalkStep::Call { node, call }, _) => {
+                let RequestOrigin { thread, end, .. } = asked;
+                WalkStep::Call { node, call: OwnedCall { thread, end, ..call } }
             }
             (step, _) => step,
         };
-        walks.take(asked, step, &mut |call| self.report(Report::Called(call)));
+        walks.take(asked, step, &mut |call| self.report(ObservedReport::Called(call)));
     }
 
     /// Reports who asks, if that is news.
-    fn meet(&self, asked: Asked, step: &Step) {
+    fn meet(&self, asked: RequestOrigin, step: &WalkStep) {
         let class = match step {
-            Step::Call { call, .. } => Some(call.call.class()),
+            WalkStep::Call { call, .. } => Some(call.call.class()),
             _ => None,
         };
         let opens = class == Some(Class::Open);
@@ -131,33 +133,37 @@ impl Collector {
         let at = self.now();
         let is_executing = sight.executing.contains_key(&asked.thread);
         sight.meet(asked.thread, opens || (is_executing && is_settled), &mut news);
-        let has_executed = news.contains(&Met::Executed(asked.thread));
+        let has_executed = news.contains(&ProcessNews::Executed(asked.thread));
         let refused = (opens && !has_executed).then(|| sight.executing.remove(&asked.thread)).flatten();
         let mut executions = Vec::new();
         for met in news {
             match met {
-                Met::Born(thread, place) => self.report(Report::Born(place.birth(thread, at))),
-                Met::Executed(process) => executions.push((process, sight.executing.remove(&process))),
+                ProcessNews::Born(thread, place) => {
+                    self.report(ObservedReport::Born(place.birth(thread, at)))
+                }
+                ProcessNews::Executed(process) => {
+                    executions.push((process, sight.executing.remove(&process)))
+                }
             }
         }
         drop(sight);
         if let Some(call) = refused {
             let call = OwnedCall { end: at, ..call };
-            self.report(Report::Called(failed(call, quell_trace::Errno(libc::ENOEXEC as u16))));
+            self.report(ObservedReport::Called(failed(call, quell_trace::Errno(libc::ENOEXEC as u16))));
         }
         // A look at `/proc` may wait for the process's memory, so no lock is held.
         for (process, call) in executions {
-            self.report_execution(Asked { thread: process, start: asked.start, end: at }, call);
+            self.report_execution(RequestOrigin { thread: process, start: asked.start, end: at }, call);
         }
     }
 
-    fn report_execution(&self, asked: Asked, call: Option<OwnedCall>) {
-        let Asked { thread, end, .. } = asked;
+    fn report_execution(&self, asked: RequestOrigin, call: Option<OwnedCall>) {
+        let RequestOrigin { thread, end, .. } = asked;
         let launched = processes::launched(thread).unwrap_or_else(|| named(call.as_ref()));
         let program = launched.program.clone().unwrap_or_default();
         let call = call.unwrap_or_else(|| OwnedCall::new(asked, Call::Execve, program));
-        self.report(Report::Called(OwnedCall { end, ..call }));
-        self.report(Report::Executed { thread, at: end, launched });
+        self.report(ObservedReport::Called(OwnedCall { end, ..call }));
+        self.report(ObservedReport::Executed { thread, at: end, launched });
     }
 
     /// The kernel forgot a file.
@@ -172,14 +178,14 @@ impl Collector {
         }
         let mut sight = lock(&self.sight);
         let Sight { walks, executing, awaited, .. } = &mut *sight;
-        walks.finish(&mut |call| self.report(Report::Called(call)));
+        walks.finish(&mut |call| self.report(ObservedReport::Called(call)));
         let mut executed: Vec<_> =
             executing.drain().filter(|(thread, _)| Some(*thread) != *awaited).collect();
         executed.sort_by_key(|(thread, _)| thread.0);
         for (thread, call) in executed {
             let (at, launched) = (call.end, named(Some(&call)));
-            self.report(Report::Called(call));
-            self.report(Report::Executed { thread, at, launched });
+            self.report(ObservedReport::Called(call));
+            self.report(ObservedReport::Executed { thread, at, launched });
         }
         lock(&self.reporter).take();
     }

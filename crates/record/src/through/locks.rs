@@ -5,7 +5,7 @@
 
 use super::lock_state::lock;
 use super::operations::on;
-use super::service::{Requester, Service};
+use super::service::{MountService, Requester};
 use super::walks::OwnedCall;
 use quell_fuse::abi::{self, NodeId};
 use quell_fuse::locks::{RangeLock, conflicting_range_lock, set_range_lock};
@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 const SET: u64 = 6;
 const GET: u64 = 5;
 
-impl Service {
+impl MountService {
     pub(super) fn lock_operation(self: &Arc<Self>, request: &Request<'_>, reply: Reply<'_>) {
         let (node, by) = (request.node, Requester { caller: request.caller, start: self.shared.now() });
         match request.operation {

@@ -31,17 +31,17 @@ mod service;
 mod space;
 mod walks;
 
-use crate::engine::{Arguments, Engine, Launched, Observation, ObservedCall, Observer, View};
+use crate::engine::{CallArguments, Engine, EngineView, Launched, Observation, ObservedCall, Observer};
 use crate::ptrace::attach::explain_failure;
 use crate::ptrace::births;
 use crate::ptrace::forward::Forwarding;
 use crate::sys::signals::{self, Mask};
-use crate::sys::spawn::{self, Program, Waiting};
+use crate::sys::spawn::{self, SpawnProgram, Waiting};
 use crate::{RecordError, facts};
 use collector::Collector;
 use quell_trace::{Bytes, Call, Exit, Fd, Nanos, Outcome, Pid};
-use report::Report;
-use service::Service;
+use report::ObservedReport;
+use service::MountService;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -61,36 +61,37 @@ pub(crate) const NOTES: [&str; 2] = [
 
 /// Records a command through a mount.
 #[derive(Debug)]
-pub(crate) struct Through {
+pub(crate) struct MountEngine {
     waiting: Waiting,
     mask: Mask,
     shared: Arc<Collector>,
-    reports: Receiver<Report>,
+    reports: Receiver<ObservedReport>,
     threads: Vec<JoinHandle<()>>,
     program: PathBuf,
     launched: Launched,
     roots: Vec<PathBuf>,
 }
 
-impl Through {
+impl MountEngine {
     /// Makes the namespace in the command's process, which waits, and serves it.
     ///
     /// # Errors
     /// [`RecordError::Unmountable`] where the system forbids it.
-    pub(crate) fn attach(program: &Program, roots: Vec<PathBuf>) -> Result<Self, RecordError> {
+    pub(crate) fn attach(program: &SpawnProgram, roots: Vec<PathBuf>) -> Result<Self, RecordError> {
         let mask = Mask::block_all();
         Self::attach_blocked(program, roots, mask).inspect_err(|_| mask.restore())
     }
 
-    fn attach_blocked(program: &Program, roots: Vec<PathBuf>, mask: Mask) -> Result<Self, RecordError> {
-        let plan = space::Plan::new(&roots)?;
+    fn attach_blocked(program: &SpawnProgram, roots: Vec<PathBuf>, mask: Mask) -> Result<Self, RecordError> {
+        let plan = space::MountPlan::new(&roots)?;
         let (near, far) = space::channel()?;
         let start = |source| RecordError::Start { action: "create a process for the command", source };
         let waiting = spawn::spawn(program, &mask, || plan.carry_out(&far)).map_err(start)?;
         drop(far);
         let (reporter, reports) = mpsc::channel();
         let shared = Arc::new(Collector::new(waiting.process, reporter));
-        let served = plan.serve(&near, |number, device, root| Service::start(&shared, number, device, root));
+        let served =
+            plan.serve(&near, |number, device, root| MountService::start(&shared, number, device, root));
         let threads = match served {
             Ok(threads) => threads,
             Err(error) => {
@@ -105,13 +106,13 @@ impl Through {
     }
 }
 
-impl Engine for Through {
+impl Engine for MountEngine {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn view(&self) -> View {
-        View::OfRecorder
+    fn view(&self) -> EngineView {
+        EngineView::OfRecorder
     }
 
     fn notes(&self) -> Vec<String> {
@@ -158,7 +159,7 @@ impl Engine for Through {
 }
 
 /// The command's facts beforehand, for a command that ends before `/proc` was read.
-fn launched(program: &Program) -> Launched {
+fn launched(program: &SpawnProgram) -> Launched {
     let file = Path::new(OsStr::from_bytes(program.file.as_bytes()));
     let file = file.canonicalize().unwrap_or_else(|_| file.into());
     let environment = program.environment.iter().map(|variable| variable.as_bytes());
@@ -183,21 +184,21 @@ fn execution(command: Pid, program: &Path) -> ObservedCall<'_> {
         outcome: Outcome::Success(0),
         start: Nanos(0),
         end: Nanos(0),
-        arguments: Arguments { fd: Fd::NONE, fd2: Fd::NONE, flags: 0, size: Bytes(0), offset: None },
+        arguments: CallArguments { fd: Fd::NONE, fd2: Fd::NONE, flags: 0, size: Bytes(0), offset: None },
         path: Some(program.as_os_str().as_bytes()),
         path2: None,
         opened: None,
     }
 }
 
-fn pass_on(report: &Report, observer: &mut dyn Observer) {
+fn pass_on(report: &ObservedReport, observer: &mut dyn Observer) {
     observer.observe(match report {
-        Report::Born(birth) => Observation::Born(*birth),
-        Report::Called(call) => Observation::Called(call.borrowed()),
-        Report::Executed { thread, at, launched } => {
+        ObservedReport::Born(birth) => Observation::Born(*birth),
+        ObservedReport::Called(call) => Observation::Called(call.borrowed()),
+        ObservedReport::Executed { thread, at, launched } => {
             Observation::Executed { thread: *thread, at: *at, launched: Some(launched) }
         }
-        Report::Waiting(processes) => Observation::Waiting { processes },
+        ObservedReport::Waiting(processes) => Observation::Waiting { processes },
     });
 }
 
@@ -209,7 +210,7 @@ fn await_the_rest(shared: &Collector, forwarding: &Forwarding) {
             return;
         }
         if tick == TELLS {
-            shared.report(Report::Waiting(shared.living()));
+            shared.report(ObservedReport::Waiting(shared.living()));
         }
         if forwarding.was_interrupted() {
             // One that ended meanwhile needs no signal.

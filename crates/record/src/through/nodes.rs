@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file that the kernel knows.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct ServedNode {
     pub(super) original: OwnedFd,
     identity: (u64, u64),
     /// The user may write to the directory in which it was found.
@@ -25,7 +25,7 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 struct Known {
-    node: Arc<Node>,
+    node: Arc<ServedNode>,
     /// The name by which it was found last.
     path: Vec<u8>,
     lookups: u64,
@@ -34,7 +34,7 @@ struct Known {
 
 /// An open file or directory.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(super) struct ServedHandle {
     pub(super) file: OwnedFd,
     pub(super) node: NodeId,
     pub(super) path: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Handle {
 
 /// The files of one connection.
 #[derive(Debug)]
-pub(super) struct Nodes(Mutex<Table>);
+pub(super) struct ServedNodes(Mutex<Table>);
 
 #[derive(Debug)]
 struct Table {
@@ -57,19 +57,19 @@ struct Table {
     by_identity: HashMap<(u64, u64), u64>,
     last: u64,
     /// Open files by their number; free numbers are used again.
-    handles: Vec<Option<Arc<Handle>>>,
+    handles: Vec<Option<Arc<ServedHandle>>>,
     free: Vec<usize>,
 }
 
 /// The first number of a descriptor in the trace: inherited ones are smaller.
 const FIRST_DESCRIPTOR: usize = 1 << 16;
 
-impl Nodes {
+impl ServedNodes {
     pub(super) fn new(path: Vec<u8>, original: OwnedFd) -> Result<Self, Errno> {
         let stat = rustix::fs::fstat(&original)?;
         let identity = (stat.st_dev, stat.st_ino);
         let root = NodeId::ROOT.0;
-        let node = Arc::new(Node { original, identity, is_removable: false });
+        let node = Arc::new(ServedNode { original, identity, is_removable: false });
         let known = HashMap::from([(root, Known { node, path, lookups: 1, open: 0 })]);
         let by_identity = HashMap::from([(identity, root)]);
         Ok(Self(Mutex::new(Table { known, by_identity, last: root, handles: vec![None], free: Vec::new() })))
@@ -82,7 +82,7 @@ impl Nodes {
     /// A file and the name by which it was found last.
     ///
     /// **Errors** `ESTALE` for one that the kernel was told to forget, which it never asks for.
-    pub(super) fn get(&self, id: NodeId) -> Result<(Arc<Node>, Vec<u8>), Errno> {
+    pub(super) fn get(&self, id: NodeId) -> Result<(Arc<ServedNode>, Vec<u8>), Errno> {
         let table = self.lock();
         let known = table.known.get(&id.0).ok_or(Errno::STALE)?;
         Ok((Arc::clone(&known.node), known.path.clone()))
@@ -101,7 +101,7 @@ impl Nodes {
         }
         table.last += 1;
         let id = table.last;
-        let node = Arc::new(Node { original, identity, is_removable });
+        let node = Arc::new(ServedNode { original, identity, is_removable });
         table.known.insert(id, Known { node, path, lookups: 1, open: 0 });
         table.by_identity.insert(identity, id);
         NodeId(id)
@@ -147,7 +147,8 @@ impl Nodes {
         let fd = i32::try_from(FIRST_DESCRIPTOR + number).unwrap_or(i32::MAX);
         let flags = rustix::fs::fcntl_getfl(&file).unwrap_or(OFlags::empty());
         let appends = Mutex::new(flags.contains(OFlags::APPEND));
-        let handle = Handle { file, node, path, thread, fd, is_closed: AtomicBool::new(false), appends };
+        let handle =
+            ServedHandle { file, node, path, thread, fd, is_closed: AtomicBool::new(false), appends };
         if number == table.handles.len() {
             table.handles.push(None);
         }
@@ -159,14 +160,14 @@ impl Nodes {
     }
 
     /// **Errors** `EBADF` for a number that was not given.
-    pub(super) fn handle(&self, number: u64) -> Result<Arc<Handle>, Errno> {
+    pub(super) fn handle(&self, number: u64) -> Result<Arc<ServedHandle>, Errno> {
         let table = self.lock();
         let handle = usize::try_from(number).ok().and_then(|number| table.handles.get(number)?.clone());
         handle.ok_or(Errno::BADF)
     }
 
     /// Closes a handle.
-    pub(super) fn release(&self, number: u64) -> Option<Arc<Handle>> {
+    pub(super) fn release(&self, number: u64) -> Option<Arc<ServedHandle>> {
         let mut table = self.lock();
         let index = usize::try_from(number).ok()?;
         let handle = table.handles.get_mut(index)?.take()?;
@@ -178,7 +179,7 @@ impl Nodes {
     }
 }
 
-impl Handle {
+impl ServedHandle {
     /// Writes as the program's open file does now, and not as it was opened: fcntl(2) changes whether it appends. Pages of a
     /// mapping never append.
     pub(super) fn write(&self, write: &Write<'_>) -> Result<usize, Errno> {

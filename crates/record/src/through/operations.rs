@@ -1,9 +1,9 @@
 //! Requests that look: names, attributes, content.
 
-use super::nodes::{Handle, joined};
-use super::service::{Requester, Service};
-use super::walks::{Asked, Opened, OwnedCall, Step, failed};
-use quell_fuse::abi::{self, Attr, Entry, NodeId, OpenFlags, Validity, encode_statfs};
+use super::nodes::{ServedHandle, joined};
+use super::service::{MountService, Requester};
+use super::walks::{OpenedIdentity, OwnedCall, RequestOrigin, WalkStep, failed};
+use quell_fuse::abi::{self, Attr, EntryReply, NodeId, OpenFlags, Validity, encode_statfs};
 use quell_fuse::listing::Listing;
 use quell_fuse::open_flags::{kept, opened_as};
 use quell_fuse::original::{self, place_of, reach, reopen};
@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 /// `__FMODE_EXEC`: the kernel opens a file to execute it. Source: `include/linux/fs.h` of the kernel.
 const FOR_EXECUTION: u32 = 0x20;
 
-impl Service {
+impl MountService {
     /// Answers a request that is about no lock.
     pub(super) fn answer(&self, request: &Request<'_>, reply: Reply<'_>, scratch: &mut Vec<u8>) {
         let (node, by) = (request.node, Requester { caller: request.caller, start: self.shared.now() });
@@ -84,30 +84,30 @@ impl Service {
         by: Requester,
         node: Option<NodeId>,
         outcome: Result<T, Errno>,
-        call: impl FnOnce(Asked) -> OwnedCall,
+        call: impl FnOnce(RequestOrigin) -> OwnedCall,
     ) -> Result<T, Errno> {
         let asked = self.asked(by);
         let call = match &outcome {
             Ok(_) => call(asked),
             Err(errno) => failed(call(asked), number(*errno)),
         };
-        self.shared.see(asked, Step::Call { node: node.map(|node| self.key(node)), call });
+        self.shared.see(asked, WalkStep::Call { node: node.map(|node| self.key(node)), call });
         outcome
     }
 
-    fn lookup(&self, parent: NodeId, name: &[u8], by: Requester) -> Result<Entry, Errno> {
+    fn lookup(&self, parent: NodeId, name: &[u8], by: Requester) -> Result<EntryReply, Errno> {
         let (directory, within) = self.nodes.get(parent)?;
         let path = joined(&within, name);
         match self.act_as(by.caller, || reach(&directory.original, name)) {
             Ok((found, stat)) => {
                 let entry = self.entry(&directory.original, path.clone(), found, &stat)?;
                 let node = self.key(entry.node.unwrap_or(NodeId::ROOT));
-                let step = Step::Found { parent: self.key(parent), node, path };
+                let step = WalkStep::Found { parent: self.key(parent), node, path };
                 self.shared.see(self.asked(by), step);
                 Ok(entry)
             }
             Err(Errno::NOENT) => {
-                self.shared.see(self.asked(by), Step::Absent { path });
+                self.shared.see(self.asked(by), WalkStep::Absent { path });
                 Err(Errno::NOENT)
             }
             Err(errno) => {
@@ -123,16 +123,16 @@ impl Service {
         path: Vec<u8>,
         found: OwnedFd,
         stat: &Stat,
-    ) -> Result<Entry, Errno> {
+    ) -> Result<EntryReply, Errno> {
         let node = self.nodes.add(path, found, stat, self.is_removable_from(directory));
         let attr = self.nodes.get(node).and_then(|(known, _)| self.attributes(&known))?;
-        Ok(Entry { node: Some(node), name_valid: Validity::Never, attr_valid: Validity::Never, attr })
+        Ok(EntryReply { node: Some(node), name_valid: Validity::Never, attr_valid: Validity::Never, attr })
     }
 
     fn get_attributes(&self, node: NodeId, by: Requester) -> Result<Attr, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let attr = self.attributes(&known)?;
-        let step = Step::Attributes { node: self.key(node), path, is_open: self.nodes.is_open(node) };
+        let step = WalkStep::Attributes { node: self.key(node), path, is_open: self.nodes.is_open(node) };
         self.shared.see(self.asked(by), step);
         Ok(attr)
     }
@@ -140,7 +140,7 @@ impl Service {
     fn read_link(&self, node: NodeId, by: Requester) -> Result<Vec<u8>, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let target = rustix::fs::readlinkat(&known.original, "", Vec::new())?.into_bytes();
-        let step = Step::Link { node: self.key(node), path, target: target.clone() };
+        let step = WalkStep::Link { node: self.key(node), path, target: target.clone() };
         self.shared.see(self.asked(by), step);
         Ok(target)
     }
@@ -159,7 +159,13 @@ impl Service {
         })
     }
 
-    fn open(&self, node: NodeId, flags: u32, directory: bool, by: Requester) -> Result<abi::Opened, Errno> {
+    fn open(
+        &self,
+        node: NodeId,
+        flags: u32,
+        directory: bool,
+        by: Requester,
+    ) -> Result<abi::OpenReply, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let executes = flags & FOR_EXECUTION != 0;
         let asked = OFlags::from_bits_retain(flags & !FOR_EXECUTION);
@@ -172,12 +178,12 @@ impl Service {
             false => reopen(&known.original, kept),
         });
         if executes && file.is_ok() {
-            let step = Step::Executable { node: self.key(node), path: path.clone() };
+            let step = WalkStep::Executable { node: self.key(node), path: path.clone() };
             self.shared.see(self.asked(by), step);
             let handle = self.nodes.open(node, file?, path, by.caller.pid as i32);
             // It has no descriptor, so no call closes it.
             self.nodes.handle(handle)?.closes();
-            return Ok(abi::Opened { handle, flags: OpenFlags::empty() });
+            return Ok(abi::OpenReply { handle, flags: OpenFlags::empty() });
         }
         let is_directory = if directory { O_DIRECTORY } else { 0 };
         let opened = file.map(|file| {
@@ -244,14 +250,14 @@ impl Service {
         self.closed(&handle, by);
     }
 
-    fn closed(&self, handle: &Handle, by: Requester) {
+    fn closed(&self, handle: &ServedHandle, by: Requester) {
         if handle.closes() {
             let call = |asked| OwnedCall { path: None, ..on(handle, asked, Call::Close) };
             _ = self.note(by, None, Ok(()), call);
         }
     }
 
-    fn file_system(&self, node: NodeId, by: Requester) -> Result<abi::Totals, Errno> {
+    fn file_system(&self, node: NodeId, by: Requester) -> Result<abi::StatfsBytes, Errno> {
         let (known, path) = self.nodes.get(node)?;
         let outcome = rustix::fs::fstatvfs(&known.original).map(|totals| encode_statfs(&totals));
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, Call::Statfs, path))
@@ -281,12 +287,12 @@ fn open_program(original: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// A call on an open file.
-pub(super) fn on(handle: &Handle, asked: Asked, call: Call) -> OwnedCall {
+pub(super) fn on(handle: &ServedHandle, asked: RequestOrigin, call: Call) -> OwnedCall {
     OwnedCall { fd: quell_trace::Fd(handle.fd), ..OwnedCall::new(asked, call, handle.path.clone()) }
 }
 
-pub(super) fn identity(stat: &Stat) -> Opened {
-    Opened {
+pub(super) fn identity(stat: &Stat) -> OpenedIdentity {
+    OpenedIdentity {
         device: stat.st_dev,
         inode: stat.st_ino,
         mode: stat.st_mode,

@@ -6,7 +6,7 @@
 //! The kernel tells nothing of a process that executes a program, and that process may wait for an answer of the
 //! recorder meanwhile. So each look at `/proc` while requests wait has an end ([`Asker`]).
 
-use crate::engine::{Birth, BirthKind, Launched};
+use crate::engine::{BirthKind, Launched, ThreadBirth};
 use crate::facts;
 use quell_base::ProcessStat;
 use quell_trace::{Nanos, Pid};
@@ -41,7 +41,7 @@ struct Stat {
 
 /// News about a process.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum ProcessNews {
     Born(Pid, Birthplace),
     /// The process executes another program than at the last look.
     Executed(Pid),
@@ -84,14 +84,14 @@ impl Processes {
     }
 
     /// Looks at a thread that asks, if it is new or if `looks_again`. Shape: ancestors first.
-    pub(super) fn meet(&mut self, thread: Pid, looks_again: bool, news: &mut Vec<Met>) {
+    pub(super) fn meet(&mut self, thread: Pid, looks_again: bool, news: &mut Vec<ProcessNews>) {
         if self.known.contains_key(&thread) && !looks_again {
             return;
         }
         self.look(thread, news);
     }
 
-    fn look(&mut self, thread: Pid, news: &mut Vec<Met>) {
+    fn look(&mut self, thread: Pid, news: &mut Vec<ProcessNews>) {
         let Some(stat) = self.stat(thread) else { return };
         match self.known.get_mut(&thread) {
             Some(known) if known.stat.started == stat.started => {
@@ -102,14 +102,14 @@ impl Processes {
                 }
                 // All threads of a process have one memory.
                 if executed && process == thread {
-                    news.push(Met::Executed(thread));
+                    news.push(ProcessNews::Executed(thread));
                 }
             }
             _ => self.welcome(thread, stat, news),
         }
     }
 
-    fn welcome(&mut self, thread: Pid, stat: Stat, news: &mut Vec<Met>) {
+    fn welcome(&mut self, thread: Pid, stat: Stat, news: &mut Vec<ProcessNews>) {
         let process = self.asker.ask(move || process_of(thread)).flatten().unwrap_or(thread);
         let is_first = process == thread;
         let parent = if is_first { stat.parent } else { process };
@@ -122,10 +122,10 @@ impl Processes {
             return;
         }
         let kind = if is_first { BirthKind::Process } else { BirthKind::Thread };
-        news.push(Met::Born(thread, Birthplace { parent, kind }));
+        news.push(ProcessNews::Born(thread, Birthplace { parent, kind }));
         let before = self.known.get(&parent).map(|parent| parent.stat.memory);
         if is_first && stat.is_told() && before != Some(stat.memory) {
-            news.push(Met::Executed(thread));
+            news.push(ProcessNews::Executed(thread));
         }
     }
 
@@ -188,10 +188,10 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 const MOST_ANCESTORS: usize = 1000;
 
 impl Birthplace {
-    pub(super) fn birth(self, thread: Pid, at: Nanos) -> Birth {
+    pub(super) fn birth(self, thread: Pid, at: Nanos) -> ThreadBirth {
         let Self { parent, kind } = self;
         // One table of descriptors for all: the numbers are the recorder's own, and each is used once.
-        Birth {
+        ThreadBirth {
             thread,
             parent: Some(parent),
             kind,
@@ -249,7 +249,7 @@ mod tests {
         processes.begin();
         let mut news = Vec::new();
         processes.meet(me, false, &mut news);
-        assert!(matches!(news[0], Met::Born(born, _) if born == me), "{news:?}");
+        assert!(matches!(news[0], ProcessNews::Born(born, _) if born == me), "{news:?}");
         news.clear();
         processes.meet(me, true, &mut news);
         assert_eq!(news, []);

@@ -2,8 +2,8 @@
 
 use super::collector::{Collector, Serving};
 use super::lock_state::Locks;
-use super::nodes::{Node, Nodes};
-use super::walks::{Asked, NodeKey};
+use super::nodes::{ServedNode, ServedNodes};
+use super::walks::{NodeKey, RequestOrigin};
 use quell_fuse::abi::{self, InitFlags, NodeId};
 use quell_fuse::credentials::Identity;
 use quell_fuse::device::{Device, Received};
@@ -36,11 +36,11 @@ impl Requester {
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct MountService {
     pub(super) shared: Arc<Collector>,
     device: Device,
     number: usize,
-    pub(super) nodes: Nodes,
+    pub(super) nodes: ServedNodes,
     pub(super) locks: Locks,
     privilege: Privilege,
 }
@@ -48,7 +48,7 @@ pub(super) struct Service {
 /// Threads that serve a connection.
 const THREADS: usize = 6;
 
-impl Service {
+impl MountService {
     /// Serves a connection until the mount is gone.
     pub(super) fn start(
         shared: &Arc<Collector>,
@@ -60,7 +60,7 @@ impl Service {
             shared: Arc::clone(shared),
             device: Device::new(device),
             number,
-            nodes: Nodes::new(path.into_os_string().into_vec(), original)?,
+            nodes: ServedNodes::new(path.into_os_string().into_vec(), original)?,
             locks: Locks::default(),
             privilege: Privilege::of_this_process(),
         });
@@ -119,8 +119,8 @@ impl Service {
     }
 
     /// The thread that asks, whose request ends now.
-    pub(super) fn asked(&self, by: Requester) -> Asked {
-        Asked { thread: Pid(by.caller.pid as i32), start: by.start, end: self.shared.now() }
+    pub(super) fn asked(&self, by: Requester) -> RequestOrigin {
+        RequestOrigin { thread: Pid(by.caller.pid as i32), start: by.start, end: self.shared.now() }
     }
 
     /// Carries out an action with the rights of the process that asked. For a user, the recorder has the same.
@@ -137,7 +137,7 @@ impl Service {
 
     /// Attributes for the kernel. In a user's namespace it refuses every write to an inode of unmapped owners, so such
     /// an inode is shown as the user's own where the user may write to it or remove it.
-    pub(super) fn attributes(&self, node: &Node) -> Result<abi::Attr, Errno> {
+    pub(super) fn attributes(&self, node: &ServedNode) -> Result<abi::Attr, Errno> {
         let mut attr = abi::attr_of(&rustix::fs::fstat(&node.original)?);
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         if self.privilege == Privilege::Administrator || (attr.uid, attr.gid) == (uid, gid) {

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 
 /// The mounts to make.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct MountPlan {
     /// Shape: outermost first. Opened before anything is mounted.
     roots: Vec<(PathBuf, OwnedFd)>,
     /// Mounts below roots, which stay the originals. Shape: outermost first.
@@ -49,7 +49,7 @@ const CONNECTION: u8 = 100;
 /// Everything is in place.
 const READY: u8 = 101;
 
-impl Plan {
+impl MountPlan {
     pub(super) fn new(roots: &[PathBuf]) -> Result<Self, RecordError> {
         let mut sorted = roots.to_vec();
         sorted.sort();

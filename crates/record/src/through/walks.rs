@@ -4,7 +4,7 @@
 //! for: a step on the way, the beginning of an open, or a call of its own that needed nothing but the name. So a
 //! LOOKUP is held back until the next request of its thread, or the end.
 
-use crate::engine::{Arguments, ObservedCall};
+use crate::engine::{CallArguments, ObservedCall};
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome, Pid};
 use std::collections::{HashMap, HashSet};
@@ -23,12 +23,12 @@ pub(crate) struct OwnedCall {
     pub(crate) offset: Option<i64>,
     pub(crate) path: Option<Vec<u8>>,
     pub(crate) path2: Option<Vec<u8>>,
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<OpenedIdentity>,
 }
 
 /// [`OpenedFile`], which cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedIdentity {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) mode: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 
 impl OwnedCall {
     /// A call on `path` that succeeded.
-    pub(crate) fn new(asked: Asked, call: Call, path: Vec<u8>) -> Self {
+    pub(crate) fn new(asked: RequestOrigin, call: Call, path: Vec<u8>) -> Self {
         Self {
             thread: asked.thread,
             call,
@@ -58,8 +58,8 @@ impl OwnedCall {
     pub(crate) fn borrowed(&self) -> ObservedCall<'_> {
         let &Self { thread, call, outcome, start, end, fd, flags, size, offset, .. } = self;
         let fd2 = if self.path2.is_some() { Fd::WORKING_DIRECTORY } else { Fd::NONE };
-        let arguments = Arguments { fd, fd2, flags, size: Bytes(size), offset };
-        let opened = self.opened.map(|Opened { device, inode, mode, size, modified }| OpenedFile {
+        let arguments = CallArguments { fd, fd2, flags, size: Bytes(size), offset };
+        let opened = self.opened.map(|OpenedIdentity { device, inode, mode, size, modified }| OpenedFile {
             device,
             inode,
             mode,
@@ -73,7 +73,7 @@ impl OwnedCall {
 
 /// The thread that asked, and the time of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestOrigin {
     pub(crate) thread: Pid,
     pub(crate) start: Nanos,
     pub(crate) end: Nanos,
@@ -85,7 +85,7 @@ pub(crate) struct NodeKey(pub(crate) usize, pub(crate) u64);
 
 /// A request, as far as it tells something about those before it.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// LOOKUP of a name that exists.
     Found { parent: NodeKey, node: NodeKey, path: Vec<u8> },
     /// LOOKUP of a name that does not exist.
@@ -120,9 +120,9 @@ pub(crate) struct Walks {
 
 impl Walks {
     /// Takes a request, and hands on the calls that are known to be made.
-    pub(crate) fn take(&mut self, asked: Asked, step: Step, report: &mut dyn FnMut(OwnedCall)) {
+    pub(crate) fn take(&mut self, asked: RequestOrigin, step: WalkStep, report: &mut dyn FnMut(OwnedCall)) {
         // Page faults and the late release of a file come in the middle of a walk, too.
-        if let Step::Call { call, .. } = &step
+        if let WalkStep::Call { call, .. } = &step
             && matches!(call.call.class(), Class::Read | Class::Write | Class::Descriptor)
         {
             return report(call.clone());
@@ -131,20 +131,20 @@ impl Walks {
         let leads = before.is_some_and(|before| self.settle(before, &step, report));
         let stat = |path| OwnedCall::new(asked, Call::Newfstatat, path);
         let pending = match step {
-            Step::Found { node, path, .. } => Pending::Found { node, call: stat(path), is_call: false },
-            Step::Absent { path } => Pending::Absent(failed(stat(path), quell_trace::Errno::ENOENT)),
-            Step::Attributes { node, path, .. } if leads => {
+            WalkStep::Found { node, path, .. } => Pending::Found { node, call: stat(path), is_call: false },
+            WalkStep::Absent { path } => Pending::Absent(failed(stat(path), quell_trace::Errno::ENOENT)),
+            WalkStep::Attributes { node, path, .. } if leads => {
                 Pending::Found { node, call: stat(path), is_call: true }
             }
-            Step::Attributes { is_open: true, node, .. } if !self.fresh.remove(&node) => return,
-            Step::Attributes { path, .. } => return report(stat(path)),
-            Step::Link { path, target, .. } => {
+            WalkStep::Attributes { is_open: true, node, .. } if !self.fresh.remove(&node) => return,
+            WalkStep::Attributes { path, .. } => return report(stat(path)),
+            WalkStep::Link { path, target, .. } => {
                 let call = OwnedCall { size: 4096, ..OwnedCall::new(asked, Call::Readlink, path) };
                 let outcome = Outcome::Success(target.len() as i64);
                 Pending::Link { call: OwnedCall { outcome, ..call }, target }
             }
-            Step::Executable { .. } => return,
-            Step::Call { node, call } => {
+            WalkStep::Executable { .. } => return,
+            WalkStep::Call { node, call } => {
                 if call.call.class() == Class::Open {
                     self.fresh.extend(node);
                 }
@@ -155,27 +155,27 @@ impl Walks {
     }
 
     /// Decides what the last request was for. True when `next` is about the file that it found.
-    fn settle(&mut self, before: Pending, next: &Step, report: &mut dyn FnMut(OwnedCall)) -> bool {
+    fn settle(&mut self, before: Pending, next: &WalkStep, report: &mut dyn FnMut(OwnedCall)) -> bool {
         match before {
             Pending::Found { node, call, is_call } => {
                 let leads = match next {
-                    Step::Found { parent, .. } => *parent == node,
-                    Step::Absent { path } => is_within(path, call.path.as_deref().unwrap_or_default()),
-                    Step::Attributes { node: next, .. }
-                    | Step::Link { node: next, .. }
-                    | Step::Executable { node: next, .. } => *next == node,
-                    Step::Call { node: next, call: next_call } => {
+                    WalkStep::Found { parent, .. } => *parent == node,
+                    WalkStep::Absent { path } => is_within(path, call.path.as_deref().unwrap_or_default()),
+                    WalkStep::Attributes { node: next, .. }
+                    | WalkStep::Link { node: next, .. }
+                    | WalkStep::Executable { node: next, .. } => *next == node,
+                    WalkStep::Call { node: next, call: next_call } => {
                         *next == Some(node) || next_call.path == call.path || next_call.path2 == call.path
                     }
                 };
-                let is_execution = leads && matches!(next, Step::Executable { .. });
+                let is_execution = leads && matches!(next, WalkStep::Executable { .. });
                 if !leads || (is_call && !is_execution) {
                     report(call);
                 }
                 leads
             }
             Pending::Absent(call) => {
-                let makes = matches!(next, Step::Call { call: next, .. }
+                let makes = matches!(next, WalkStep::Call { call: next, .. }
                     if next.path == call.path || next.path2 == call.path);
                 if !makes {
                     report(call);
@@ -227,8 +227,8 @@ fn parent(path: &[u8]) -> &[u8] {
 }
 
 /// True when a request goes on where the link at `path` leads: at its target's first name, or outside of the roots.
-fn follows(next: &Step, path: &[u8], target: &[u8]) -> bool {
-    let (Step::Found { path: next, .. } | Step::Absent { path: next }) = next else { return false };
+fn follows(next: &WalkStep, path: &[u8], target: &[u8]) -> bool {
+    let (WalkStep::Found { path: next, .. } | WalkStep::Absent { path: next }) = next else { return false };
     if target.first() == Some(&b'/') {
         return target.starts_with(next) || next.starts_with(target);
     }
@@ -249,24 +249,24 @@ mod tests {
 
     const ROOT: NodeKey = NodeKey(0, 1);
 
-    fn asked(start: u64) -> Asked {
-        Asked { thread: Pid(7), start: Nanos(start), end: Nanos(start + 1) }
+    fn asked(start: u64) -> RequestOrigin {
+        RequestOrigin { thread: Pid(7), start: Nanos(start), end: Nanos(start + 1) }
     }
 
-    fn found(parent: NodeKey, number: u64, path: &str) -> Step {
-        Step::Found { parent, node: NodeKey(0, number), path: path.into() }
+    fn found(parent: NodeKey, number: u64, path: &str) -> WalkStep {
+        WalkStep::Found { parent, node: NodeKey(0, number), path: path.into() }
     }
 
-    fn absent(path: &str) -> Step {
-        Step::Absent { path: path.into() }
+    fn absent(path: &str) -> WalkStep {
+        WalkStep::Absent { path: path.into() }
     }
 
-    fn call(number: u64, call: Call, path: &str) -> Step {
-        Step::Call { node: Some(NodeKey(0, number)), call: OwnedCall::new(asked(0), call, path.into()) }
+    fn call(number: u64, call: Call, path: &str) -> WalkStep {
+        WalkStep::Call { node: Some(NodeKey(0, number)), call: OwnedCall::new(asked(0), call, path.into()) }
     }
 
     /// The calls of these requests of one thread, as name, path and success.
-    fn calls(steps: Vec<Step>) -> Vec<(&'static str, String, bool)> {
+    fn calls(steps: Vec<WalkStep>) -> Vec<(&'static str, String, bool)> {
         let (mut walks, mut calls) = (Walks::default(), Vec::new());
         for (start, step) in steps.into_iter().enumerate() {
             walks.take(asked(start as u64), step, &mut |call| calls.push(call));
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_stat_is_its_lookup_and_its_attributes() {
-        let attributes = |number, path: &str| Step::Attributes {
+        let attributes = |number, path: &str| WalkStep::Attributes {
             node: NodeKey(0, number),
             path: path.into(),
             is_open: false,
@@ -327,18 +327,18 @@ mod tests {
 
     #[test]
     fn an_execution_is_not_a_stat_of_its_program() {
-        let attributes = Step::Attributes { node: NodeKey(0, 2), path: b"/r/a".to_vec(), is_open: false };
+        let attributes = WalkStep::Attributes { node: NodeKey(0, 2), path: b"/r/a".to_vec(), is_open: false };
         let steps = vec![
             found(ROOT, 2, "/r/a"),
             attributes,
-            Step::Executable { node: NodeKey(0, 2), path: b"/r/a".to_vec() },
+            WalkStep::Executable { node: NodeKey(0, 2), path: b"/r/a".to_vec() },
         ];
         assert_eq!(calls(steps), []);
     }
 
     #[test]
     fn a_followed_link_is_in_the_trace_once() {
-        let link = || Step::Link { node: NodeKey(0, 2), path: b"/r/l".to_vec(), target: b"d/x".to_vec() };
+        let link = || WalkStep::Link { node: NodeKey(0, 2), path: b"/r/l".to_vec(), target: b"d/x".to_vec() };
         let followed =
             || vec![found(ROOT, 2, "/r/l"), link(), found(ROOT, 3, "/r/d"), call(3, Call::Openat, "/r/d")];
         let read = ("readlink", "/r/l".to_owned(), true);

@@ -3,15 +3,15 @@
 use super::{Planner, Without};
 use crate::below::below;
 use crate::confined;
-use crate::steps::{At, Operation, Prefix, Slot};
-use crate::tables::{Held, Table};
+use crate::steps::{At, FileSlot, PathPrefix, ReplayOperation};
+use crate::tables::{HeldFile, ProcessTable};
 use crate::writes::{self, ReplayWrites};
 use quell_trace::flags::{AT_EMPTY_PATH, LOCK_COMMANDS, O_CLOEXEC};
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId};
 
 impl Planner<'_> {
     /// The operation that stands for an event.
-    pub(super) fn operation(&mut self, event: &Event) -> Result<Operation, Without> {
+    pub(super) fn operation(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         if event.outcome == Outcome::Unfinished {
             return Err(Without::Elsewhere);
         }
@@ -24,14 +24,14 @@ impl Planner<'_> {
                     Call::Faccessat2 => (event.flags & 7, event.flags & !7),
                     _ => (event.flags & 7, 0),
                 };
-                Ok(Operation::Access { at: self.first(event)?, mode: mode as u32, flags: flags as u32 })
+                Ok(ReplayOperation::Access { at: self.first(event)?, mode: mode as u32, flags: flags as u32 })
             }
-            Class::ReadLink => Ok(Operation::ReadLink(self.first(event)?)),
-            Class::List => Ok(Operation::List { slot: self.open_file(event)?, size: event.size.0 }),
+            Class::ReadLink => Ok(ReplayOperation::ReadLink(self.first(event)?)),
+            Class::List => Ok(ReplayOperation::List { slot: self.open_file(event)?, size: event.size.0 }),
             Class::Xattr => self.attribute(event),
-            Class::StatFs if event.path.is_some() => Ok(Operation::StatFs(self.first(event)?)),
-            Class::StatFs => Ok(Operation::StatFsOpen(self.open_file(event)?)),
-            Class::Exec => Ok(Operation::Execute(self.first(event)?)),
+            Class::StatFs if event.path.is_some() => Ok(ReplayOperation::StatFs(self.first(event)?)),
+            Class::StatFs => Ok(ReplayOperation::StatFsOpen(self.open_file(event)?)),
+            Class::Exec => Ok(ReplayOperation::Execute(self.first(event)?)),
             Class::Directory => self.directory(event),
             Class::Read => self.read(event),
             Class::Map => self.map(event),
@@ -40,7 +40,7 @@ impl Planner<'_> {
             Class::Change => self.change(event),
             Class::Write => self.write(event),
             Class::Sync => match event.call {
-                Call::Fsync | Call::Fdatasync => self.changing(event, Operation::Sync),
+                Call::Fsync | Call::Fdatasync => self.changing(event, ReplayOperation::Sync),
                 _ => Err(Without::Elsewhere),
             },
             Class::Lock => self.open_file(event).and(Err(Without::Unable)),
@@ -48,7 +48,7 @@ impl Planner<'_> {
         }
     }
 
-    fn open(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn open(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let at = self.first(event)?;
         if writes::writes(event) {
             self.may_write(event, at)?;
@@ -59,10 +59,10 @@ impl Planner<'_> {
             && let Ok(fd) = i32::try_from(fd)
         {
             let closes_on_exec = flags & O_CLOEXEC != 0;
-            let held = Held { owner: event.process, slot, path: event.target, closes_on_exec };
+            let held = HeldFile { owner: event.process, slot, path: event.target, closes_on_exec };
             self.draft(event).table.files.insert(fd, held);
         }
-        Ok(Operation::Open { at, flags, slot })
+        Ok(ReplayOperation::Open { at, flags, slot })
     }
 
     /// True if a call that changes something may be issued at this place.
@@ -72,65 +72,65 @@ impl Planner<'_> {
             .programme
             .paths
             .get(at.path as usize)
-            .is_some_and(|path| path.0 == Prefix::Private);
+            .is_some_and(|path| path.0 == PathPrefix::Private);
         match self.writes {
             ReplayWrites::Private if is_private => Ok(()),
             _ => Err(Without::Writes),
         }
     }
 
-    fn stat(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn stat(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         const NO_FOLLOW: u64 = quell_trace::flags::AT_SYMLINK_NOFOLLOW;
         let by_descriptor = event.call == Call::Fstat
             || event.flags & AT_EMPTY_PATH != 0
                 && event.path.is_none_or(|path| self.recording.paths.bytes(path).is_empty());
         if by_descriptor {
-            return Ok(Operation::StatOpen(self.open_file(event)?));
+            return Ok(ReplayOperation::StatOpen(self.open_file(event)?));
         }
         let at = self.first(event)?;
         match event.call {
-            Call::Lstat => Ok(Operation::Stat { at, flags: NO_FOLLOW as u32 }),
-            Call::Stat => Ok(Operation::Stat { at, flags: 0 }),
-            Call::Newfstatat => Ok(Operation::Stat { at, flags: event.flags as u32 }),
-            Call::Statx => Ok(Operation::Statx { at, flags: event.flags as u32 }),
+            Call::Lstat => Ok(ReplayOperation::Stat { at, flags: NO_FOLLOW as u32 }),
+            Call::Stat => Ok(ReplayOperation::Stat { at, flags: 0 }),
+            Call::Newfstatat => Ok(ReplayOperation::Stat { at, flags: event.flags as u32 }),
+            Call::Statx => Ok(ReplayOperation::Statx { at, flags: event.flags as u32 }),
             _ => Err(Without::Unable),
         }
     }
 
-    fn attribute(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn attribute(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let list = matches!(event.call, Call::Listxattr | Call::Llistxattr | Call::Flistxattr);
         match event.call {
             Call::Fgetxattr | Call::Flistxattr => {
-                Ok(Operation::XattrOpen { slot: self.open_file(event)?, list })
+                Ok(ReplayOperation::XattrOpen { slot: self.open_file(event)?, list })
             }
             call => {
                 let follow = !matches!(call, Call::Lgetxattr | Call::Llistxattr);
-                Ok(Operation::Xattr { at: self.first(event)?, follow, list })
+                Ok(ReplayOperation::Xattr { at: self.first(event)?, follow, list })
             }
         }
     }
 
-    fn directory(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn directory(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         match event.call {
-            Call::Chdir => Ok(Operation::ChangeDirectory(self.first(event)?)),
-            Call::Fchdir => Ok(Operation::ChangeDirectoryOpen(self.open_file(event)?)),
+            Call::Chdir => Ok(ReplayOperation::ChangeDirectory(self.first(event)?)),
+            Call::Fchdir => Ok(ReplayOperation::ChangeDirectoryOpen(self.open_file(event)?)),
             _ => self.first(event).and(Err(Without::Unable)),
         }
     }
 
-    fn read(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn read(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let slot = self.open_file(event)?;
         let size = event.size.0;
         let offset = event.offset.and_then(|offset| u64::try_from(offset).ok());
         match (event.call, offset) {
-            (Call::Readahead, Some(offset)) => Ok(Operation::Advise { slot, size, offset }),
-            (_, Some(offset)) => Ok(Operation::ReadAt { slot, size, offset }),
-            (_, None) => Ok(Operation::Read { slot, size }),
+            (Call::Readahead, Some(offset)) => Ok(ReplayOperation::Advise { slot, size, offset }),
+            (_, Some(offset)) => Ok(ReplayOperation::ReadAt { slot, size, offset }),
+            (_, None) => Ok(ReplayOperation::Read { slot, size }),
         }
     }
 
     /// The parts of a file that a process touched are read at its first mapping; all of the mapping where the recorder did not look.
-    fn map(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn map(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let slot = self.open_file(event)?;
         if !event.outcome.is_success() {
             return Err(Without::Elsewhere);
@@ -142,19 +142,19 @@ impl Planner<'_> {
             Some(Some(extents)) => extents,
             Some(None) | None => Vec::new(),
         };
-        Ok(Operation::Touch { slot, extents })
+        Ok(ReplayOperation::Touch { slot, extents })
     }
 
-    fn seek(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn seek(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let slot = self.open_file(event)?;
         let offset = event.offset.unwrap_or(0);
         match event.call {
-            Call::Lseek => Ok(Operation::Seek { slot, offset, origin: event.flags }),
-            _ => Ok(Operation::Advise { slot, size: event.size.0, offset: offset.max(0) as u64 }),
+            Call::Lseek => Ok(ReplayOperation::Seek { slot, offset, origin: event.flags }),
+            _ => Ok(ReplayOperation::Advise { slot, size: event.size.0, offset: offset.max(0) as u64 }),
         }
     }
 
-    fn descriptor(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn descriptor(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         /// `TCGETS`: is it a terminal? Source: `ioctl_tty(2)`.
         const TCGETS: u64 = 0x5401;
         match event.call {
@@ -163,7 +163,7 @@ impl Planner<'_> {
                 match event.outcome.errno() {
                     // Later calls use the file: it was not closed, whatever was open here.
                     Some(Errno::EBADF) => Err(Without::Unable),
-                    _ => Ok(Operation::Close(slot)),
+                    _ => Ok(ReplayOperation::Close(slot)),
                 }
             }
             Call::Dup | Call::Dup2 | Call::Dup3 => self.duplicate(event),
@@ -171,15 +171,15 @@ impl Planner<'_> {
                 self.open_file(event).and(Err(Without::Unable))
             }
             Call::Fcntl => self.duplicate(event),
-            Call::Ioctl if event.flags == TCGETS => Ok(Operation::Terminal(self.open_file(event)?)),
+            Call::Ioctl if event.flags == TCGETS => Ok(ReplayOperation::Terminal(self.open_file(event)?)),
             Call::Ioctl => self.open_file(event).and(Err(Without::Unable)),
             _ => Err(Without::Elsewhere),
         }
     }
 
-    fn duplicate(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn duplicate(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let Outcome::Success(value) = event.outcome else { return Err(Without::Elsewhere) };
-        let Some((to, closes_on_exec)) = Table::duplicates(event, value) else {
+        let Some((to, closes_on_exec)) = ProcessTable::duplicates(event, value) else {
             return Err(Without::Elsewhere);
         };
         let slot = self.open_file(event)?;
@@ -189,12 +189,12 @@ impl Planner<'_> {
         let path = self.draft(event).table.files.get(&event.fd.0).and_then(|held| held.path);
         let new = self.draft(event).slot();
         self.release(event, &[to]);
-        let held = Held { owner: event.process, slot: new, path, closes_on_exec };
+        let held = HeldFile { owner: event.process, slot: new, path, closes_on_exec };
         self.draft(event).table.files.insert(to, held);
-        Ok(Operation::Duplicate { slot, to: new })
+        Ok(ReplayOperation::Duplicate { slot, to: new })
     }
 
-    fn write(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn write(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         use Call::{CopyFileRange, Sendfile, Splice, Tee};
         let (source, is_transfer) = match event.call {
             Sendfile => (event.fd2, true),
@@ -204,13 +204,13 @@ impl Planner<'_> {
         if is_transfer {
             // Data of the tree is read, wherever it goes.
             let slot = self.held(event, source.number().ok_or(Without::Elsewhere)?)?;
-            return Ok(Operation::Read { slot, size: event.bytes_moved().0 });
+            return Ok(ReplayOperation::Read { slot, size: event.bytes_moved().0 });
         }
         // The bytes that were written, not those that were asked for: a short write ends a call.
         let size = event.bytes_moved().0;
         match event.offset.and_then(|offset| u64::try_from(offset).ok()) {
-            Some(offset) => self.changing(event, |slot| Operation::WriteAt { slot, size, offset }),
-            None => self.changing(event, |slot| Operation::Write { slot, size }),
+            Some(offset) => self.changing(event, |slot| ReplayOperation::WriteAt { slot, size, offset }),
+            None => self.changing(event, |slot| ReplayOperation::Write { slot, size }),
         }
     }
 
@@ -218,8 +218,8 @@ impl Planner<'_> {
     fn changing(
         &mut self,
         event: &Event,
-        operation: impl FnOnce(Slot) -> Operation,
-    ) -> Result<Operation, Without> {
+        operation: impl FnOnce(FileSlot) -> ReplayOperation,
+    ) -> Result<ReplayOperation, Without> {
         match self.open_file(event) {
             Ok(slot) if self.writes == ReplayWrites::Private => Ok(operation(slot)),
             Ok(_) => Err(Without::Writes),
@@ -232,7 +232,7 @@ impl Planner<'_> {
         target.is_some_and(|target| below(self.recording.paths.bytes(target), self.from).is_some())
     }
 
-    fn change(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn change(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         use Call::*;
         if !self.is_in_tree(event.target) && !self.is_in_tree(event.target2) {
             return Err(Without::Elsewhere);
@@ -243,7 +243,7 @@ impl Planner<'_> {
         match event.call {
             Ftruncate => {
                 let size = event.size.0;
-                return self.changing(event, |slot| Operation::Resize { slot, size });
+                return self.changing(event, |slot| ReplayOperation::Resize { slot, size });
             }
             Rename | Renameat | Renameat2 | Link | Linkat => return self.two_names(event),
             Symlink | Symlinkat => return self.symbolic_link(event),
@@ -252,38 +252,40 @@ impl Planner<'_> {
         let at = self.first(event)?;
         self.may_write(event, at)?;
         match event.call {
-            Unlink => Ok(Operation::Unlink { at, directory: false }),
-            Unlinkat => Ok(Operation::Unlink { at, directory: event.flags & AT_REMOVEDIR != 0 }),
-            Rmdir => Ok(Operation::Unlink { at, directory: true }),
-            Mkdir | Mkdirat => Ok(Operation::MakeDirectory(at)),
-            Chmod | Fchmodat | Fchmodat2 => Ok(Operation::SetMode(at)),
-            Utime | Utimes | Futimesat | Utimensat if event.path.is_some() => Ok(Operation::SetTimes(at)),
+            Unlink => Ok(ReplayOperation::Unlink { at, directory: false }),
+            Unlinkat => Ok(ReplayOperation::Unlink { at, directory: event.flags & AT_REMOVEDIR != 0 }),
+            Rmdir => Ok(ReplayOperation::Unlink { at, directory: true }),
+            Mkdir | Mkdirat => Ok(ReplayOperation::MakeDirectory(at)),
+            Chmod | Fchmodat | Fchmodat2 => Ok(ReplayOperation::SetMode(at)),
+            Utime | Utimes | Futimesat | Utimensat if event.path.is_some() => {
+                Ok(ReplayOperation::SetTimes(at))
+            }
             _ => Err(Without::Unable),
         }
     }
 
-    fn two_names(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn two_names(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let from = self.first(event)?;
         let path = event.path2.ok_or(Without::Elsewhere)?;
         let to = self.place(event, event.fd2, path, event.target2)?;
         self.may_write(event, from)?;
         self.may_write(event, to)?;
         Ok(match event.call {
-            Call::Link | Call::Linkat => Operation::Link { from, to },
-            _ => Operation::Rename { from, to, flags: event.flags as u32 },
+            Call::Link | Call::Linkat => ReplayOperation::Link { from, to },
+            _ => ReplayOperation::Rename { from, to, flags: event.flags as u32 },
         })
     }
 
     /// Of `symlink` the first path is the link's content, and the target is what the second names.
-    fn symbolic_link(&mut self, event: &Event) -> Result<Operation, Without> {
+    fn symbolic_link(&mut self, event: &Event) -> Result<ReplayOperation, Without> {
         let (content, name) = event.path.zip(event.path2).ok_or(Without::Elsewhere)?;
         let at = self.place(event, event.fd2, name, event.target)?;
         self.may_write(event, at)?;
         let recorded = self.recording.paths.bytes(content);
         let name = self.draft(event).programme.paths[at.path as usize].1.clone();
         let content = confined::content(recorded, self.from, &name);
-        let content = self.draft(event).path(Prefix::None, &content);
-        Ok(Operation::SymbolicLink { content, at })
+        let content = self.draft(event).path(PathPrefix::None, &content);
+        Ok(ReplayOperation::SymbolicLink { content, at })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Planner;
 use crate::below::below;
-use crate::steps::Step;
-use crate::tables::Held;
+use crate::steps::ReplayStep;
+use crate::tables::HeldFile;
 use crate::writes;
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId};
 
@@ -27,7 +27,7 @@ impl Planner<'_> {
             Call::Chdir | Call::Fchdir if succeeded => self.draft(event).table.directory = event.target,
             _ => {}
         }
-        // A number that was given again without a close that we saw is another file's.
+        // A descriptor number that is used again without a recorded close belongs to another file.
         if let (Class::Open, Outcome::Success(fd)) = (event.call.class(), event.outcome)
             && let Ok(fd) = i32::try_from(fd)
             && self.draft(event).table.files.get(&fd).is_some_and(|held| held.path != event.target)
@@ -61,13 +61,13 @@ impl Planner<'_> {
 
     pub(super) fn release(&mut self, event: &Event, numbers: &[i32]) {
         let files = &mut self.draft(event).table.files;
-        let held: Vec<Held> = numbers.iter().filter_map(|number| files.remove(number)).collect();
+        let held: Vec<HeldFile> = numbers.iter().filter_map(|number| files.remove(number)).collect();
         self.release_held(event, &held);
     }
 
-    fn release_held(&mut self, event: &Event, held: &[Held]) {
+    fn release_held(&mut self, event: &Event, held: &[HeldFile]) {
         for held in held.iter().filter(|held| held.owner == event.process) {
-            self.push(event.thread.0 as usize, Step::Release(held.slot));
+            self.push(event.thread.0 as usize, ReplayStep::Release(held.slot));
         }
     }
 }

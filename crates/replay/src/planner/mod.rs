@@ -6,8 +6,8 @@ mod effects;
 mod places;
 
 use super::below::below;
-use super::steps::{Issue, Operation, Prefix, Programme, Slot, Step};
-use super::tables::Table;
+use super::steps::{FileSlot, IssuedCall, PathPrefix, Programme, ReplayOperation, ReplayStep};
+use super::tables::ProcessTable;
 use super::tally::SkippedCalls;
 use super::writes::{Changes, ReplayWrites};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, Touched, TraceError};
@@ -45,10 +45,10 @@ struct Thread {
 #[derive(Debug, Default)]
 struct Draft {
     programme: Programme,
-    table: Table,
-    paths: HashMap<(Prefix, Vec<u8>), u32>,
+    table: ProcessTable,
+    paths: HashMap<(PathPrefix, Vec<u8>), u32>,
     /// Open files of others that are used here.
-    adopted: HashMap<(ProcessId, Slot), Slot>,
+    adopted: HashMap<(ProcessId, FileSlot), FileSlot>,
     spawned: bool,
     /// The process that starts it, and hands it open files: not the one that a damaged trace calls its parent.
     from: Option<ProcessId>,
@@ -126,7 +126,7 @@ impl<'a> Planner<'a> {
             let mut threads = std::mem::take(&mut programmes[number].threads);
             for steps in &mut threads {
                 steps.retain(|step| match step {
-                    Step::Spawn(child) | Step::Await(child) => {
+                    ReplayStep::Spawn(child) | ReplayStep::Await(child) => {
                         programmes.get(*child as usize).is_some_and(|child| !child.is_empty())
                     }
                     _ => true,
@@ -166,7 +166,7 @@ impl<'a> Planner<'a> {
             let is_of = |thread: &Thread| thread.process == process;
             let told = parent.filter(|parent| self.threads.get(*parent).is_some_and(is_of));
             if let Some(parent) = told.or_else(|| self.threads.iter().position(is_of)) {
-                self.push(parent, Step::Thread(number));
+                self.push(parent, ReplayStep::Thread(number));
             }
             return;
         }
@@ -184,12 +184,12 @@ impl<'a> Planner<'a> {
         if let Some(parent) =
             told.or_else(|| self.threads.first().filter(|first| may_start(first)).map(|_| 0))
         {
-            self.push(parent, Step::Spawn(process.0));
+            self.push(parent, ReplayStep::Spawn(process.0));
             self.threads[parent].children.push(process);
         }
     }
 
-    fn push(&mut self, thread: usize, step: Step) {
+    fn push(&mut self, thread: usize, step: ReplayStep) {
         let Some(Thread { process, number, .. }) = self.threads.get(thread) else { return };
         let draft = self.drafts.get_mut(process.0 as usize);
         if let Some(steps) = draft.and_then(|draft| draft.programme.threads.get_mut(*number)) {
@@ -198,7 +198,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Appends the call, after waiting for the processes that had ended before it began.
-    fn issue(&mut self, event: &Event, operation: Operation) {
+    fn issue(&mut self, event: &Event, operation: ReplayOperation) {
         let number = event.thread.0 as usize;
         let ends = |child: &ProcessId| {
             self.recording.context.processes.get(child.0 as usize).and_then(|child| child.end)
@@ -210,14 +210,14 @@ impl<'a> Planner<'a> {
         thread.children = running;
         let since = ended.iter().filter_map(ends).max().unwrap_or_default().max(thread.last);
         thread.last = event.end();
-        ended.into_iter().for_each(|child| self.push(number, Step::Await(child.0)));
-        let issue = Issue {
+        ended.into_iter().for_each(|child| self.push(number, ReplayStep::Await(child.0)));
+        let issue = IssuedCall {
             gap: event.start.since(since).0,
             call: event.call as u16,
             failed: event.outcome.errno().map_or(0, |errno| errno.0),
             operation,
         };
-        self.push(number, Step::Issue(issue));
+        self.push(number, ReplayStep::Issue(issue));
     }
 
     fn draft(&mut self, event: &Event) -> &mut Draft {
@@ -226,12 +226,12 @@ impl<'a> Planner<'a> {
 }
 
 impl Draft {
-    fn slot(&mut self) -> Slot {
+    fn slot(&mut self) -> FileSlot {
         self.programme.slots += 1;
-        Slot(self.programme.slots - 1)
+        FileSlot(self.programme.slots - 1)
     }
 
-    fn path(&mut self, prefix: Prefix, path: &[u8]) -> u32 {
+    fn path(&mut self, prefix: PathPrefix, path: &[u8]) -> u32 {
         let next = self.programme.paths.len() as u32;
         let number = *self.paths.entry((prefix, path.to_vec())).or_insert(next);
         if number == next {

@@ -7,19 +7,19 @@
 use super::{Planner, Without};
 use crate::below::below;
 use crate::confined::stays_below;
-use crate::steps::{At, Prefix, Slot};
-use crate::tables::Held;
+use crate::steps::{At, FileSlot, PathPrefix};
+use crate::tables::HeldFile;
 use crate::writes::ReplayWrites;
 use quell_trace::{Event, PathId, ProcessId};
 
 impl Planner<'_> {
     /// The open file of a descriptor argument.
-    pub(super) fn held(&mut self, event: &Event, fd: i32) -> Result<Slot, Without> {
+    pub(super) fn held(&mut self, event: &Event, fd: i32) -> Result<FileSlot, Without> {
         let held = self.drafts[event.process.0 as usize].table.files.get(&fd).copied();
         let held = held.ok_or(Without::Elsewhere)?;
         let slot = self.adopt(event.process, held);
         if held.owner != event.process {
-            let own = Held { owner: event.process, slot, ..held };
+            let own = HeldFile { owner: event.process, slot, ..held };
             self.draft(event).table.files.insert(fd, own);
         }
         Ok(slot)
@@ -27,7 +27,7 @@ impl Planner<'_> {
 
     /// The slot of an open file in a process: its own, or one that comes with its start, handed down from the process that
     /// has it.
-    fn adopt(&mut self, process: ProcessId, held: Held) -> Slot {
+    fn adopt(&mut self, process: ProcessId, held: HeldFile) -> FileSlot {
         let key = (held.owner, held.slot);
         let (mut at, mut heirs) = (process, Vec::new());
         let mut slot = loop {
@@ -72,7 +72,7 @@ impl Planner<'_> {
             && self.changes.covers(target, path)
         {
             match self.writes {
-                ReplayWrites::Private => return Ok(self.at(event, Prefix::Private, name)),
+                ReplayWrites::Private => return Ok(self.at(event, PathPrefix::Private, name)),
                 ReplayWrites::Skip if self.made.contains(&target) => return Err(Without::Made),
                 ReplayWrites::Skip => {}
             }
@@ -82,13 +82,13 @@ impl Planner<'_> {
             if let Some(name) =
                 below(given, from).filter(|name| stays_below(name, 0) && !self.leads_back(given))
             {
-                return Ok(self.at(event, Prefix::Root, name));
+                return Ok(self.at(event, PathPrefix::Root, name));
             }
         } else if let Some(at) = self.relative(event, fd, given) {
             return Ok(at);
         }
         match inside {
-            Some((_, _, name)) => Ok(self.at(event, Prefix::Root, name)),
+            Some((_, _, name)) => Ok(self.at(event, PathPrefix::Root, name)),
             None => Err(Without::Elsewhere),
         }
     }
@@ -109,7 +109,7 @@ impl Planner<'_> {
             Some(fd) => Some(self.held(event, fd).ok()?),
             None => None,
         };
-        let at = self.at(event, Prefix::None, given);
+        let at = self.at(event, PathPrefix::None, given);
         Some(At { directory, ..at })
     }
 
@@ -117,7 +117,7 @@ impl Planner<'_> {
         self.links.iter().any(|link| given == *link || below(given, link).is_some())
     }
 
-    fn at(&mut self, event: &Event, prefix: Prefix, path: &[u8]) -> At {
+    fn at(&mut self, event: &Event, prefix: PathPrefix, path: &[u8]) -> At {
         At { directory: None, path: self.draft(event).path(prefix, path) }
     }
 
@@ -128,7 +128,7 @@ impl Planner<'_> {
     }
 
     /// The open file of the first descriptor argument.
-    pub(super) fn open_file(&mut self, event: &Event) -> Result<Slot, Without> {
+    pub(super) fn open_file(&mut self, event: &Event) -> Result<FileSlot, Without> {
         self.held(event, event.fd.number().ok_or(Without::Elsewhere)?)
     }
 }

@@ -123,7 +123,7 @@ fn split(report: &ReportView) -> Markup {
                 @for (class, .., from, width) in &parts { rect class=(class) x=(from) width=(width) height="10" {} }
             }
             table.parts {
-                caption.unseen { "What became of the metadata operations" }
+                caption.unseen { "The outcome of the metadata operations" }
                 thead.unseen { tr { @for title in ["part", "operations", "share", "what it is"] { th scope="col" { (title) } } } }
                 tbody {
                     @for (class, name, count, what, ..) in &parts {

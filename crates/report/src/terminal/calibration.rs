@@ -4,8 +4,8 @@
 use super::Page;
 use crate::Style;
 use crate::number::{counted, rate, seconds};
-use crate::table::Table;
-use crate::text::{Role, finished, painted};
+use crate::table::TextTable;
+use crate::text::{TextRole, finished, painted};
 use crate::view::{
     CalibrateView, CalibratedCase, CalibratedFigure, CalibratedValue, CaseGroup, KeptByClient,
 };
@@ -29,21 +29,21 @@ pub fn calibrate(calibration: &CalibrateView, style: Style) -> String {
     finished(&page.text)
 }
 
-fn section(page: &mut Page, title: &str, table: &Table, style: Style) {
+fn section(page: &mut Page, title: &str, table: &TextTable, style: Style) {
     if table.is_empty() {
         return;
     }
     if !page.text.is_empty() {
         page.text.push('\n');
     }
-    page.text += &painted(title, Role::Title, style);
+    page.text += &painted(title, TextRole::Title, style);
     page.text.push('\n');
     page.text += &table.rendered(Style { width: style.width.max(super::NARROWEST), ..style });
 }
 
 /// mdtest's columns, for the most processes of one thread.
-fn mdtest(calibration: &CalibrateView) -> Table {
-    let mut table = Table::default().text("Operation").text("Directory").text("Files");
+fn mdtest(calibration: &CalibrateView) -> TextTable {
+    let mut table = TextTable::default().text("Operation").text("Directory").text("Files");
     for title in ["Max", "Min", "Mean", "Std Dev"] {
         table = table.number(title);
     }
@@ -59,7 +59,7 @@ fn mdtest(calibration: &CalibrateView) -> Table {
 }
 
 /// A column for each crowd of one client, a row for each operation.
-fn by_width(cases: &[CalibratedCase], group: CaseGroup) -> Table {
+fn by_width(cases: &[CalibratedCase], group: CaseGroup) -> TextTable {
     let cases = || cases.iter().filter(move |case| case.clients == 1 && case.group == group);
     let crowd = |case: &CalibratedCase| (case.threads > 1, case.population, case.processes, case.threads);
     let crowds: BTreeSet<_> = cases().map(crowd).collect();
@@ -68,7 +68,7 @@ fn by_width(cases: &[CalibratedCase], group: CaseGroup) -> Table {
         let mean = case.rates.as_ref().map(|rates| rate(rates.mean)).unwrap_or_default();
         rows.entry(case.row).or_insert((case, BTreeMap::new())).1.insert(crowd(case), mean);
     }
-    let mut table = Table::default().text("Operation").text("Directory").text("Files");
+    let mut table = TextTable::default().text("Operation").text("Directory").text("Files");
     for (_, _, processes, threads) in &crowds {
         table = table.number(&if *threads == 1 {
             processes.to_string()
@@ -84,8 +84,8 @@ fn by_width(cases: &[CalibratedCase], group: CaseGroup) -> Table {
     table
 }
 
-fn kept(kept: &[KeptByClient]) -> Table {
-    let mut table = Table::default().text("What").phrase("For how long");
+fn kept(kept: &[KeptByClient]) -> TextTable {
+    let mut table = TextTable::default().text("What").phrase("For how long");
     for KeptByClient { what, lifetime } in kept {
         let long = match *lifetime {
             LifetimeVerdict::NeverKept => "not at all".to_owned(),
@@ -102,8 +102,8 @@ fn kept(kept: &[KeptByClient]) -> Table {
     table
 }
 
-fn figures(figures: &[CalibratedFigure]) -> Table {
-    let mut table = Table::default()
+fn figures(figures: &[CalibratedFigure]) -> TextTable {
+    let mut table = TextTable::default()
         .text("Figure")
         .number("p10")
         .number("p50")

@@ -4,8 +4,8 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::number::{self, counted, grouped, percent, seconds};
-use crate::table::Table;
-use crate::text::{Role, clean};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean};
 use crate::view::{CreatePoint, CreateView, CreateWhatIf, Range};
 
 /// Creates of many nodes.
@@ -14,14 +14,14 @@ pub fn create(prediction: &CreateView, style: Style) -> String {
     let CreateView { profile, points, .. } = prediction;
     let note = profile.note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
     let profile = format!("{} ({}){note}", clean(&profile.name), profile.kind);
-    page.entry("fs", &profile, Role::Plain);
+    page.entry("fs", &profile, TextRole::Plain);
     if let Some(point) = points.last() {
         headline(&mut page, point);
     }
     if let Some(state) = &prediction.state {
-        page.entry("found", state, Role::Plain);
+        page.entry("found", state, TextRole::Plain);
     }
-    prediction.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
+    prediction.notes.iter().for_each(|note| page.entry("note", &plain(note), TextRole::Plain));
     if points.len() > 1 {
         page.section("By nodes", &by_nodes(points));
     }
@@ -48,7 +48,7 @@ fn headline(page: &mut Page, point: &CreatePoint) {
             counted(point.ranks, "rank"),
             counted(point.nodes, "node")
         ),
-        Role::Plain,
+        TextRole::Plain,
     );
     let Range { p10, p50, p90 } = point.seconds;
     page.entry(
@@ -61,12 +61,13 @@ fn headline(page: &mut Page, point: &CreatePoint) {
             seconds(point.bounds.lower),
             seconds(point.bounds.upper)
         ),
-        Role::Title,
+        TextRole::Title,
     );
 }
 
-fn by_nodes(points: &[CreatePoint]) -> Table {
-    let table = Table::default().number("nodes").number("files").number("p10").number("p50").number("p90");
+fn by_nodes(points: &[CreatePoint]) -> TextTable {
+    let table =
+        TextTable::default().number("nodes").number("files").number("p10").number("p50").number("p90");
     let mut table = table.number("at least").number("at most").text("most of it");
     for point in points {
         table.row(vec![
@@ -83,8 +84,8 @@ fn by_nodes(points: &[CreatePoint]) -> Table {
     table
 }
 
-fn terms(point: &CreatePoint) -> Table {
-    let mut table = Table::default().text("term").number("time").number("share").phrase("what it is");
+fn terms(point: &CreatePoint) -> TextTable {
+    let mut table = TextTable::default().text("term").number("time").number("share").phrase("what it is");
     let all: f64 = point.terms.iter().map(|term| term.seconds).sum();
     for term in point.terms.iter().filter(|term| term.seconds > 0.0) {
         let share = percent((term.seconds / all * 1e6) as u64, 1_000_000);
@@ -93,8 +94,8 @@ fn terms(point: &CreatePoint) -> Table {
     table
 }
 
-fn what_ifs(what_ifs: &[CreateWhatIf]) -> Table {
-    let table = Table::default().phrase("change").number("files").number("dirs");
+fn what_ifs(what_ifs: &[CreateWhatIf]) -> TextTable {
+    let table = TextTable::default().phrase("change").number("files").number("dirs");
     let mut table = table.number("p10").number("p50").number("p90").text("");
     let asked = what_ifs.first().map_or(0.0, |what_if| what_if.seconds.p50);
     for what_if in what_ifs {
@@ -126,16 +127,16 @@ fn advice(page: &mut Page, prediction: &CreateView) {
         return;
     }
     page.text.push('\n');
-    page.line("Advice", Role::Title);
+    page.line("Advice", TextRole::Title);
     for advice in &prediction.advice {
-        page.line(&plain(&format!("{}: {}", advice.setting, advice.value)), Role::Doubt);
+        page.line(&plain(&format!("{}: {}", advice.setting, advice.value)), TextRole::Doubt);
         page.paragraph(&plain(&advice.reason));
         advice.command.iter().for_each(|command| page.shell(command));
     }
 }
 
-fn inputs(prediction: &CreateView) -> Table {
-    let table = Table::default().text("figure").number("p10").number("p50").number("p90");
+fn inputs(prediction: &CreateView) -> TextTable {
+    let table = TextTable::default().text("figure").number("p10").number("p50").number("p90");
     let mut table = table.phrase("how it was got");
     for input in &prediction.inputs {
         table.row(vec![

@@ -2,7 +2,7 @@
 
 use super::{Page, ROWS};
 use crate::number::{bytes, grouped, grouped_or_blank, percent, seconds};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::view::{Data, FileData, ReportView, Transfers};
 use quell_trace::Bytes;
 
@@ -33,7 +33,7 @@ fn rows(file: &FileData) -> impl Iterator<Item = TransferRow<'_>> {
 
 fn requests(page: &mut Page, report: &ReportView, rows: &[TransferRow<'_>]) {
     let striped = rows.iter().any(|(file, ..)| file.stripe_count.is_some());
-    let mut table = Table::default().text("").number("calls").number("bytes").number("average");
+    let mut table = TextTable::default().text("").number("calls").number("bytes").number("average");
     table = table.number("sequential").number("gaps").number("avg gap");
     table = if striped { table.number("stripe-sized").path("file") } else { table.path("file") };
     for (file, way, of) in rows {
@@ -71,7 +71,8 @@ fn requests(page: &mut Page, report: &ReportView, rows: &[TransferRow<'_>]) {
 
 /// The columns of IOBUF's table.
 fn times(page: &mut Page, rows: &[TransferRow<'_>]) {
-    let mut table = Table::default().number("opens").number("time").number("closes").number("time").text("");
+    let mut table =
+        TextTable::default().number("opens").number("time").number("closes").number("time").text("");
     table = table.number("time").number("a second").path("file");
     let mut before = None;
     for (file, way, of) in rows {
@@ -95,7 +96,7 @@ fn times(page: &mut Page, rows: &[TransferRow<'_>]) {
 }
 
 fn sizes(page: &mut Page, data: &Data) {
-    let mut table = Table::default().number("reads").number("writes").phrase("bytes moved");
+    let mut table = TextTable::default().number("reads").number("writes").phrase("bytes moved");
     let counts = data.sizes.iter().copied().enumerate();
     for (entry, (reads, writes)) in counts.filter(|(_, both)| *both != (0, 0)) {
         let size = match entry {
@@ -108,7 +109,7 @@ fn sizes(page: &mut Page, data: &Data) {
 }
 
 fn patterns(page: &mut Page, data: &Data) {
-    let mut table = Table::default().text("pattern").text("").number("ranks").number("files");
+    let mut table = TextTable::default().text("pattern").text("").number("ranks").number("files");
     table = table.number("calls").number("bytes").path("files");
     let of = |way| data.patterns.iter().filter(move |family| family.direction == way);
     let families = of("write").chain(of("read").filter(|family| family.bytes >= MANY_BYTES));

@@ -4,8 +4,8 @@
 use super::{Page, ROWS, shown};
 use crate::Style;
 use crate::number::{counted, difference, grouped, grouped_or_blank, nanos, ratio, seconds};
-use crate::table::Table;
-use crate::text::{Role, clean};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean};
 use crate::view::{
     CallsAndErrors, ChangedPath, CommonPaths, DiffView, Latency, LatencyPair, Pair, Paths, SearchCounts,
     Totals,
@@ -42,14 +42,14 @@ fn introduce(page: &mut Page, key: &str, (names, command, took): (&[String], &[S
     page.command(key, &format!("{names}: "), command, &took);
 }
 
-fn served(diff: &DiffView) -> Table {
-    let mut table = Table::default().text("served by").number("a").number("b");
+fn served(diff: &DiffView) -> TextTable {
+    let mut table = TextTable::default().text("served by").number("a").number("b");
     table = table.number("difference").text("ratio");
     let cells =
         |by: &str, a: u64, b: u64| vec![by.to_owned(), grouped(a), grouped(b), difference(a, b), ratio(a, b)];
     for pair in &diff.served_by {
         // More served by quell is its purpose: only more of the others is a burden.
-        let role = if pair.by == "quell" { Role::Plain } else { change(pair.a, pair.b) };
+        let role = if pair.by == "quell" { TextRole::Plain } else { change(pair.a, pair.b) };
         table.painted_row(cells(&pair.by, pair.a, pair.b), role);
     }
     let Pair { a, b } = diff.served_by_unknown;
@@ -60,17 +60,17 @@ fn served(diff: &DiffView) -> Table {
     table
 }
 
-fn change(from: u64, to: u64) -> Role {
+fn change(from: u64, to: u64) -> TextRole {
     match to.cmp(&from) {
-        std::cmp::Ordering::Less => Role::Fewer,
-        std::cmp::Ordering::Equal => Role::Plain,
-        std::cmp::Ordering::Greater => Role::More,
+        std::cmp::Ordering::Less => TextRole::Fewer,
+        std::cmp::Ordering::Equal => TextRole::Plain,
+        std::cmp::Ordering::Greater => TextRole::More,
     }
 }
 
 /// Both halves as `strace -c` prints them; where a run never made a call, its half is blank.
-fn calls(diff: &DiffView) -> Table {
-    let mut table = Table::default().number("a: calls").number("errors").text("syscall");
+fn calls(diff: &DiffView) -> TextTable {
+    let mut table = TextTable::default().number("a: calls").number("errors").text("syscall");
     table = table.number("b: calls").number("errors").text("syscall");
     let half = |counts: CallsAndErrors, name: &str| match counts.calls {
         0 => [String::new(), String::new(), String::new()],
@@ -88,7 +88,7 @@ fn calls(diff: &DiffView) -> Table {
 
 /// Of the calls that both runs made, those that took most of the time.
 fn latency(page: &mut Page, diff: &DiffView) {
-    let mut table = Table::default().number("a: mean").number("median").number("p99").text("syscall");
+    let mut table = TextTable::default().number("a: mean").number("median").number("p99").text("syscall");
     table = table.number("b: mean").number("median").number("p99");
     let both = |pair: &LatencyPair| Some((pair.name.clone(), pair.a?, pair.b?));
     let mut pairs: Vec<(String, Latency, Latency)> = diff.latency.iter().filter_map(both).collect();
@@ -104,7 +104,7 @@ fn latency(page: &mut Page, diff: &DiffView) {
 
 fn searches(page: &mut Page, diff: &DiffView) {
     let mut table =
-        Table::default().number("a: probes").number("missed").number("b: probes").number("missed");
+        TextTable::default().number("a: probes").number("missed").number("b: probes").number("missed");
     table = table.text("list").phrase("from").path("entry");
     for pair in diff.searches.iter().take(ROWS) {
         let half = |side: Option<SearchCounts>| match side {
@@ -123,7 +123,7 @@ fn paths(page: &mut Page, paths: &Paths) {
     if paths.changed.is_empty() {
         return;
     }
-    let mut table = Table::default().number("paths").number("a: operations").number("b: operations");
+    let mut table = TextTable::default().number("paths").number("a: operations").number("b: operations");
     table = table.phrase("what became of them");
     for share in &paths.shares {
         let operations = [share.a, share.b].map(grouped_or_blank);
@@ -132,7 +132,7 @@ fn paths(page: &mut Page, paths: &Paths) {
     page.section("Paths", &table);
     if paths.folded > 0 {
         page.text.push('\n');
-        page.entry("folded", &folded(paths.folded, paths.folded_rows), Role::Plain);
+        page.entry("folded", &folded(paths.folded, paths.folded_rows), TextRole::Plain);
     }
     let counts = paths.counts;
     let title = shown("Directories by the change of operations on their names", counts.directories);
@@ -149,8 +149,9 @@ fn paths(page: &mut Page, paths: &Paths) {
 }
 
 /// Changes of several paths with a common part.
-fn common(rows: &[CommonPaths], title: &str) -> Table {
-    let mut table = Table::default().number("a").number("b").number("difference").number("paths").path(title);
+fn common(rows: &[CommonPaths], title: &str) -> TextTable {
+    let mut table =
+        TextTable::default().number("a").number("b").number("difference").number("paths").path(title);
     for CommonPaths { name, paths, a, b } in rows.iter().take(ROWS) {
         let cells = [grouped_or_blank(*a), grouped_or_blank(*b), difference(*a, *b), grouped(*paths)];
         table.painted_row([&cells[..], std::slice::from_ref(name)].concat(), change(*a, *b));
@@ -158,8 +159,8 @@ fn common(rows: &[CommonPaths], title: &str) -> Table {
     table
 }
 
-fn pairs(rows: impl Iterator<Item = (u64, u64, String)>) -> Table {
-    let mut table = Table::default().number("a").number("b").number("difference").path("path");
+fn pairs(rows: impl Iterator<Item = (u64, u64, String)>) -> TextTable {
+    let mut table = TextTable::default().number("a").number("b").number("difference").path("path");
     for (a, b, path) in rows.take(ROWS) {
         let cells = vec![grouped_or_blank(a), grouped_or_blank(b), difference(a, b), path];
         table.painted_row(cells, change(a, b));
@@ -190,6 +191,6 @@ fn folded(paths: u64, rows: u64) -> String {
 
 fn listed(page: &mut Page, key: &str, calls: &[String]) {
     if !calls.is_empty() {
-        page.entry(key, &calls.join(", "), Role::Plain);
+        page.entry(key, &calls.join(", "), TextRole::Plain);
     }
 }

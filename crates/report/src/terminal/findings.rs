@@ -3,7 +3,7 @@
 use super::Page;
 use crate::Style;
 use crate::number::{bytes, decimal, grouped};
-use crate::text::{Role, clean, glued, painted, wrapped};
+use crate::text::{TextRole, clean, glued, painted, wrapped};
 use crate::view::{Finding, LimitRow};
 use quell_trace::Bytes;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
         return;
     }
     page.text.push('\n');
-    page.line("Findings", Role::Title);
+    page.line("Findings", TextRole::Title);
     let mut commands = BTreeMap::new();
     for finding in findings {
-        page.line(&finding.code, Role::Doubt);
+        page.line(&finding.code, TextRole::Doubt);
         page.paragraph(&format!("{} ({})", plain(&finding.title), limit(finding)));
         let evidence = finding.evidence.iter().take(EVIDENCE);
         evidence.for_each(|sentence| page.paragraph(&format!("- {}", plain(sentence))));
@@ -38,7 +38,7 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
 pub fn thresholds(limits: &[LimitRow], style: Style) -> String {
     let mut page = Page::new(style);
     for LimitRow { name, value, unit, meaning, .. } in limits {
-        page.line(&format!("{name}={value}"), Role::Title);
+        page.line(&format!("{name}={value}"), TextRole::Title);
         page.paragraph(&format!("{unit}: {meaning}"));
     }
     page.finished()
@@ -60,7 +60,7 @@ fn limit(finding: &Finding) -> String {
 }
 
 impl Page {
-    pub(super) fn line(&mut self, words: &str, role: Role) {
+    pub(super) fn line(&mut self, words: &str, role: TextRole) {
         self.text += &painted(words, role, self.style);
         self.text.push('\n');
     }
@@ -77,7 +77,7 @@ impl Page {
     /// A command on one line of its own, however long: it is copied.
     pub(super) fn shell(&mut self, command: &str) {
         self.text += &" ".repeat(INDENT);
-        self.line(&clean(command), Role::Command);
+        self.line(&clean(command), TextRole::Command);
     }
 
     /// A number and the title of a step.
@@ -85,7 +85,7 @@ impl Page {
         self.text.push('\n');
         let title = format!("{}. {title}", grouped(number as u64));
         for line in wrapped(&title, self.style.width) {
-            self.line(&line, Role::Title);
+            self.line(&line, TextRole::Title);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::number::{counted, grouped, percent};
-use crate::text::{Role, price};
+use crate::text::{TextRole, price};
 use crate::view::{FixStep, FixView};
 
 /// Changes, in the order in which to apply them.
@@ -24,7 +24,7 @@ pub fn fix(plan: &FixView, style: Style) -> String {
         }
         Some(_) => asked,
     };
-    page.entry("asked", &outcome, Role::Plain);
+    page.entry("asked", &outcome, TextRole::Plain);
     plan.doubts.iter().for_each(|doubt| page.doubt("doubt", doubt));
     for (index, step) in plan.steps.iter().enumerate() {
         page.step(index + 1, &title(step, index, all));

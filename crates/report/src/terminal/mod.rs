@@ -37,8 +37,8 @@ pub use validate::validate;
 
 use crate::Style;
 use crate::number::grouped;
-use crate::table::Table;
-use crate::text::{Role, clean, command, cut, painted, width, wrapped};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean, command, cut, painted, width, wrapped};
 use crate::view::Doubt;
 
 /// Lines are laid out for at least so many columns: below, numbers would not fit.
@@ -74,9 +74,9 @@ impl Page {
     }
 
     /// A key and what there is to say, broken into lines that stand below each other.
-    fn entry(&mut self, key: &str, words: &str, role: Role) {
-        let title = if role == Role::Doubt { Role::Doubt } else { Role::Title };
-        let words_role = if role == Role::Doubt { Role::Plain } else { role };
+    fn entry(&mut self, key: &str, words: &str, role: TextRole) {
+        let title = if role == TextRole::Doubt { TextRole::Doubt } else { TextRole::Title };
+        let words_role = if role == TextRole::Doubt { TextRole::Plain } else { role };
         for (index, line) in wrapped(words, self.style.width - KEY).iter().enumerate() {
             let key = if index == 0 { key } else { "" };
             let pad = " ".repeat(KEY - key.len());
@@ -91,14 +91,14 @@ impl Page {
     fn command(&mut self, key: &str, before: &str, arguments: &[String], after: &str) {
         let room = self.style.width.saturating_sub(KEY + width(before) + width(after));
         let words = format!("{before}{}{after}", cut(&command(arguments), room.max(SHORTEST)));
-        self.entry(key, &words, Role::Plain);
+        self.entry(key, &words, TextRole::Plain);
     }
 
     /// A key and a command that is neither cut nor broken, because it is copied.
     fn long_command(&mut self, key: &str, words: &str) {
-        self.text += &painted(key, Role::Title, self.style);
+        self.text += &painted(key, TextRole::Title, self.style);
         self.text += &" ".repeat(KEY - key.len());
-        self.text += &painted(words, Role::Command, self.style);
+        self.text += &painted(words, TextRole::Command, self.style);
         self.text.push('\n');
     }
 
@@ -109,15 +109,15 @@ impl Page {
             "" => text,
             advice => format!("{text}; {advice}"),
         };
-        self.entry(key, &words, Role::Doubt);
+        self.entry(key, &words, TextRole::Doubt);
     }
 
     /// A title and a table; nothing at all for a table without rows.
-    fn section(&mut self, title: &str, table: &Table) {
+    fn section(&mut self, title: &str, table: &TextTable) {
         if !table.is_empty() {
             self.text.push('\n');
             for line in wrapped(title, self.style.width) {
-                self.text += &painted(&line, Role::Title, self.style);
+                self.text += &painted(&line, TextRole::Title, self.style);
                 self.text.push('\n');
             }
             self.text += &table.rendered(self.style);
@@ -128,7 +128,7 @@ impl Page {
     fn drawing(&mut self, title: &str, lines: &str) {
         self.text.push('\n');
         for line in wrapped(title, self.style.width) {
-            self.text += &painted(&line, Role::Title, self.style);
+            self.text += &painted(&line, TextRole::Title, self.style);
             self.text.push('\n');
         }
         self.text += lines;

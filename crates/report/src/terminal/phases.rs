@@ -2,13 +2,13 @@
 
 use super::Page;
 use crate::number::{grouped, grouped_or_blank, percent, rate, seconds};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::view::ReportView;
 
 /// The operations of each phase, and their rate.
 pub(super) fn phases(page: &mut Page, report: &ReportView) {
     let all = report.totals.metadata_operations;
-    let mut table = Table::default().number("operations").number("share").number("missed");
+    let mut table = TextTable::default().number("operations").number("share").number("missed");
     table = table.number("time").number("a second").phrase("phase");
     let asked = report.phases.iter().filter(|phase| phase.metadata_operations > 0);
     for phase in asked {

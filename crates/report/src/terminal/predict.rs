@@ -4,8 +4,8 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
-use crate::table::Table;
-use crate::text::{Role, clean};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean};
 use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView, not_told_apart};
 use quell_trace::Bytes;
 
@@ -14,16 +14,16 @@ pub fn predict(object: &PredictView, style: Style) -> String {
     let mut page = Page::new(style);
     page.command("command", "", &object.command, "");
     let inputs = &object.inputs;
-    page.entry("rank", &rank(inputs), Role::Plain);
-    page.entry("nodes", &nodes(inputs), Role::Plain);
+    page.entry("rank", &rank(inputs), TextRole::Plain);
+    page.entry("nodes", &nodes(inputs), TextRole::Plain);
     if inputs.launch_seconds > 0.0 {
         let text = format!("{}, no file system's time, in every time below", seconds(inputs.launch_seconds));
-        page.entry("launch", &text, Role::Plain);
+        page.entry("launch", &text, TextRole::Plain);
     }
     if !inputs.what_if.is_empty() {
-        page.entry("what if", &inputs.what_if.join("; "), Role::Plain);
+        page.entry("what if", &inputs.what_if.join("; "), TextRole::Plain);
     }
-    object.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
+    object.notes.iter().for_each(|note| page.entry("note", &plain(note), TextRole::Plain));
     match object.profiles.as_slice() {
         [only] => one(&mut page, only, inputs),
         several => compared(&mut page, several),
@@ -59,15 +59,15 @@ fn nodes(inputs: &PredictInputs) -> String {
 }
 
 fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
-    page.entry("fs", &about(profile), Role::Plain);
-    page.entry("assumed", &assumed(inputs, profile), Role::Plain);
+    page.entry("fs", &about(profile), TextRole::Plain);
+    page.entry("assumed", &assumed(inputs, profile), TextRole::Plain);
     if let Some(last) = profile.points.last() {
-        page.entry("time", &time(last, inputs.launch_seconds), Role::Plain);
-        narrower(last, profile).iter().for_each(|text| page.entry("narrower", text, Role::Plain));
+        page.entry("time", &time(last, inputs.launch_seconds), TextRole::Plain);
+        narrower(last, profile).iter().for_each(|text| page.entry("narrower", text, TextRole::Plain));
     }
-    page.entry("knee", &knee(profile), Role::Plain);
+    page.entry("knee", &knee(profile), TextRole::Plain);
     for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
-        said.iter().for_each(|text| page.entry(key, text, Role::Doubt));
+        said.iter().for_each(|text| page.entry(key, text, TextRole::Doubt));
     }
     page.section("Start-up, slowest rank; at least, at most: medians of bounds", &points(&profile.points));
     plot(page, std::slice::from_ref(profile));
@@ -171,9 +171,9 @@ fn doubt(profile: &PredictProfile) -> Option<String> {
 }
 
 /// The curve. Ranks are a column of their own only where they are not the nodes: 80 columns hold no more.
-fn points(points: &[PredictPoint]) -> Table {
+fn points(points: &[PredictPoint]) -> TextTable {
     let has_ranks = points.iter().any(|point| point.ranks != point.nodes);
-    let mut table = Table::default().number("nodes");
+    let mut table = TextTable::default().number("nodes");
     if has_ranks {
         table = table.number("ranks");
     }
@@ -204,7 +204,7 @@ fn points(points: &[PredictPoint]) -> Table {
             brief(point.metadata_operations.round() as u64),
             load,
         ]);
-        table.painted_row(cells, if point.may_fail { Role::More } else { Role::Plain });
+        table.painted_row(cells, if point.may_fail { TextRole::More } else { TextRole::Plain });
     }
     table
 }
@@ -231,9 +231,9 @@ fn rough(value: f64) -> String {
     format!("{}{GLUE}{unit}", grouped(value.ceil() as u64))
 }
 
-fn tornado(profile: &PredictProfile) -> Table {
+fn tornado(profile: &PredictProfile) -> TextTable {
     let mut table =
-        Table::default().text("figure").number("at its p10").number("at its p90").number("elasticity");
+        TextTable::default().text("figure").number("at its p10").number("at its p90").number("elasticity");
     for found in profile.sensitivities.iter().take(8) {
         table.row(vec![
             found.figure.clone(),
@@ -249,12 +249,12 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
     let mut ranked: Vec<&PredictProfile> = profiles.iter().collect();
     ranked.sort_by_key(|profile| profile.rank);
     for profile in &ranked {
-        page.entry("fs", &about(profile), Role::Plain);
+        page.entry("fs", &about(profile), TextRole::Plain);
     }
     for profile in &ranked {
         let name = clean(&profile.name);
         for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
-            said.iter().for_each(|text| page.entry(key, &format!("{name}: {text}"), Role::Doubt));
+            said.iter().for_each(|text| page.entry(key, &format!("{name}: {text}"), TextRole::Doubt));
         }
     }
     let mut title = "Start-up, slowest rank, medians; fastest first";
@@ -266,7 +266,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
         title = "And";
         rest = further;
     }
-    let mut table = Table::default()
+    let mut table = TextTable::default()
         .number("place")
         .text("")
         .number("p10")
@@ -299,8 +299,8 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
 }
 
 /// The medians of some file systems over nodes.
-fn medians(profiles: &[&PredictProfile]) -> Table {
-    let mut table = Table::default().number("nodes");
+fn medians(profiles: &[&PredictProfile]) -> TextTable {
+    let mut table = TextTable::default().number("nodes");
     for profile in profiles {
         table = table.number(&clean(&profile.name));
     }

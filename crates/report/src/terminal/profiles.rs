@@ -2,13 +2,13 @@
 
 use super::Page;
 use crate::Style;
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::text::clean;
 use crate::view::ProfileHead;
 
 /// One line a profile.
 pub fn profiles(profiles: &[ProfileHead], style: Style) -> String {
-    let mut table = Table::default().text("name").text("kind").phrase("what it is");
+    let mut table = TextTable::default().text("name").text("kind").phrase("what it is");
     for profile in profiles {
         let note = profile.note.as_ref().map_or_else(String::new, |note| clean(note));
         table.row(vec![clean(&profile.name), profile.kind.clone(), note]);

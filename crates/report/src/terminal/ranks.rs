@@ -2,7 +2,7 @@
 
 use super::{Page, ROWS};
 use crate::number::{counted, grouped, percent};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::text::clean;
 use crate::view::ReportView;
 
@@ -12,7 +12,7 @@ pub(super) fn ranks(page: &mut Page, report: &ReportView) {
     if report.recordings.len() < 2 {
         return;
     }
-    let mut table = Table::default().number("recordings").number("operations each").number("missed each");
+    let mut table = TextTable::default().number("recordings").number("operations each").number("missed each");
     table = table.text("differ from the first").phrase("ranks");
     for (index, fold) in folds.iter().take(ROWS).enumerate() {
         let most = folds[0].metadata_operations_at_most;

@@ -3,8 +3,8 @@
 use super::Page;
 use crate::Style;
 use crate::number::{bytes, counted, grouped, grouped_or_blank, percent, rate, seconds};
-use crate::table::Table;
-use crate::text::{Role, clean};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean};
 use crate::view::{ReplayClass, ReplayDifference, ReplaySkipped, ReplayTimes, ReplayView};
 use quell_trace::Bytes;
 
@@ -26,7 +26,7 @@ pub fn replay(played: &ReplayView, style: Style) -> String {
         true => clean(&played.root),
         false => format!("{} in place of {}", clean(&played.root), clean(&played.from)),
     };
-    page.entry("on", &place, Role::Plain);
+    page.entry("on", &place, TextRole::Plain);
     let issued = counted(played.operations, "operation");
     page.entry(
         "rate",
@@ -36,12 +36,12 @@ pub fn replay(played: &ReplayView, style: Style) -> String {
             seconds(played.seconds),
             ranks(&played.rank_seconds)
         ),
-        Role::Title,
+        TextRole::Title,
     );
     page.entry(
         "moved",
         &format!("{} read, {} written", bytes(Bytes(played.bytes_read)), bytes(Bytes(played.bytes_written))),
-        Role::Plain,
+        TextRole::Plain,
     );
     left_out(&mut page, &played.skipped);
     doubts(&mut page, played);
@@ -84,7 +84,7 @@ fn left_out(page: &mut Page, skipped: &ReplaySkipped) {
         .collect();
     if !said.is_empty() {
         let hint = if skipped.writes + skipped.made > 0 { "; --writes issues changes aside" } else { "" };
-        page.entry("left out", &format!("each rank: {}{hint}", said.join(", ")), Role::Plain);
+        page.entry("left out", &format!("each rank: {}{hint}", said.join(", ")), TextRole::Plain);
     }
 }
 
@@ -96,16 +96,16 @@ fn doubts(page: &mut Page, played: &ReplayView) {
         (differences.lost, "processes ended before they told what they did"),
     ] {
         if count > 0 {
-            page.entry("doubt", &format!("{} {what}", grouped(count)), Role::Doubt);
+            page.entry("doubt", &format!("{} {what}", grouped(count)), TextRole::Doubt);
         }
     }
     if played.operations == 0 {
-        page.entry("doubt", "nothing was issued", Role::Doubt);
+        page.entry("doubt", "nothing was issued", TextRole::Doubt);
     }
 }
 
-fn classes(played: &ReplayView) -> Table {
-    let table = Table::default().number("operations").number("share").number("errors");
+fn classes(played: &ReplayView) -> TextTable {
+    let table = TextTable::default().number("operations").number("share").number("errors");
     let mut table = table.number("p10").number("p50").number("p90").number("p99").number("max").text("class");
     let mut rows: Vec<&ReplayClass> = played.classes.iter().collect();
     rows.sort_by_key(|class| (std::cmp::Reverse(class.operations), class.order));
@@ -132,8 +132,8 @@ fn micros(time: f64) -> String {
     }
 }
 
-fn failing(played: &ReplayView) -> Table {
-    let mut table = Table::default().text("call").text("error").path("path");
+fn failing(played: &ReplayView) -> TextTable {
+    let mut table = TextTable::default().text("call").text("error").path("path");
     for ReplayDifference { call, path, error } in &played.differences.first {
         table.row(vec![call.clone(), error.clone(), clean(path)]);
     }

@@ -4,8 +4,8 @@ use super::findings::findings;
 use super::{Page, ROWS};
 use crate::Style;
 use crate::number::{bytes, counted, grouped, grouped_or_blank, percent, rate, seconds};
-use crate::table::Table;
-use crate::text::{Role, clean, command};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean, command};
 use crate::view::{Directory, Failure, PathTables, ReportView};
 use quell_trace::Bytes;
 use std::cmp::Reverse;
@@ -57,9 +57,9 @@ fn headline(page: &mut Page, report: &ReportView) {
         "{}: {missed} missed, {repeated} repeated, {needed} needed",
         counted(all, "metadata operation")
     );
-    page.entry("asked", &asked, Role::Plain);
-    page.entry("served", &who_served(report), Role::Plain);
-    page.entry("rate", &how_fast(report), Role::Plain);
+    page.entry("asked", &asked, TextRole::Plain);
+    page.entry("served", &who_served(report), TextRole::Plain);
+    page.entry("rate", &how_fast(report), TextRole::Plain);
     page.long_command("next", &report.headline.overview);
 }
 
@@ -115,7 +115,7 @@ fn how_fast(report: &ReportView) -> String {
 fn parts(page: &mut Page, report: &ReportView) {
     let totals = &report.totals;
     let all = totals.metadata_operations;
-    let mut table = Table::default().number("operations").number("share").phrase("what it is");
+    let mut table = TextTable::default().number("operations").number("share").phrase("what it is");
     let mut row = |count: u64, what: &str| {
         table.row(vec![grouped(count), percent(count, all), what.to_owned()]);
     };
@@ -152,7 +152,7 @@ fn failures(failures: &[Failure]) -> String {
 }
 
 fn calls(page: &mut Page, report: &ReportView) {
-    let mut table = Table::default().number("calls").number("errors").number("time").text("syscall");
+    let mut table = TextTable::default().number("calls").number("errors").number("time").text("syscall");
     // A log may have no durations.
     let took = |time: f64| if time > 0.0 { seconds(time) } else { String::new() };
     for call in &report.syscalls {
@@ -165,7 +165,8 @@ fn calls(page: &mut Page, report: &ReportView) {
 }
 
 fn file_systems(page: &mut Page, report: &ReportView) {
-    let mut table = Table::default().number("operations").number("missed").number("read").number("written");
+    let mut table =
+        TextTable::default().number("operations").number("missed").number("read").number("written");
     table = table.text("served by").text("type").path("mount point");
     for row in report.file_systems.iter().chain(&report.unplaced) {
         table.row(vec![
@@ -195,7 +196,7 @@ fn rankings(page: &mut Page, report: &ReportView) {
     let screen = &report.screen;
     let of = of(screen);
     // On network file systems the answer is the same for each path.
-    let mut paths = Table::default().number("operations").number("missed");
+    let mut paths = TextTable::default().number("operations").number("missed");
     paths = if screen.is_network { paths.path("path") } else { paths.text("served by").path("path") };
     for row in &screen.paths {
         let mut cells =
@@ -209,7 +210,7 @@ fn rankings(page: &mut Page, report: &ReportView) {
     let directories = directory_table(&screen.directories);
     page.section(&format!("Directories by operations on their names{of}"), &directories);
     searched_in_vain(page, report);
-    let mut names = Table::default().number("missed").number("directories").path("name");
+    let mut names = TextTable::default().number("missed").number("directories").path("name");
     // A name that was missed once tells nothing about a search.
     for row in screen.missed_names.iter().filter(|row| row.missed > 1) {
         names.row(vec![grouped(row.missed), grouped(row.directories), row.name.clone()]);
@@ -217,8 +218,9 @@ fn rankings(page: &mut Page, report: &ReportView) {
     page.section(&format!("Names by misses, and in how many directories{of}"), &names);
 }
 
-fn directory_table(rows: &[Directory]) -> Table {
-    let mut table = Table::default().number("operations").number("missed").number("names").number("absent");
+fn directory_table(rows: &[Directory]) -> TextTable {
+    let mut table =
+        TextTable::default().number("operations").number("missed").number("names").number("absent");
     table = table.path("directory");
     for row in rows {
         table.row(vec![
@@ -234,7 +236,7 @@ fn directory_table(rows: &[Directory]) -> Table {
 
 fn commands(page: &mut Page, report: &ReportView) {
     let mut table =
-        Table::default().number("operations").number("missed").number("processes").phrase("command");
+        TextTable::default().number("operations").number("missed").number("processes").phrase("command");
     for row in report.commands.iter().take(ROWS) {
         table.row(vec![
             grouped(row.metadata_operations),

@@ -2,7 +2,7 @@
 
 use super::{Page, shown};
 use crate::number::{grouped, grouped_or_blank};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::text::clean;
 use crate::view::{ReportView, SearchEntry, SearchList, Wanted};
 
@@ -21,8 +21,8 @@ pub(super) fn searches(page: &mut Page, report: &ReportView) {
     page.section(&shown("Names by operations to find them", name_count), &wanted(&searches.wanted_by_probes));
 }
 
-fn lists(lists: &[SearchList]) -> Table {
-    let mut table = Table::default().number("probes").number("missed").number("searches").number("found");
+fn lists(lists: &[SearchList]) -> TextTable {
+    let mut table = TextTable::default().number("probes").number("missed").number("searches").number("found");
     table = table.number("entries").text("list");
     for list in lists {
         table.row(vec![
@@ -37,8 +37,8 @@ fn lists(lists: &[SearchList]) -> Table {
     table
 }
 
-fn entries(entries: &[SearchEntry]) -> Table {
-    let mut table = Table::default().number("probes").number("missed").number("searches").number("found");
+fn entries(entries: &[SearchEntry]) -> TextTable {
+    let mut table = TextTable::default().number("probes").number("missed").number("searches").number("found");
     table = table.text("to do").phrase("from").path("entry");
     for entry in entries {
         table.row(vec![
@@ -54,8 +54,8 @@ fn entries(entries: &[SearchEntry]) -> Table {
     table
 }
 
-fn wanted(wanted: &[Wanted]) -> Table {
-    let mut table = Table::default().number("probes").number("missed").number("searches");
+fn wanted(wanted: &[Wanted]) -> TextTable {
+    let mut table = TextTable::default().number("probes").number("missed").number("searches");
     table = table.text("list").phrase("name").path("asked by");
     for name in wanted {
         table.row(vec![

@@ -5,8 +5,8 @@ use super::findings::plain;
 use crate::Style;
 use crate::number::{counted, grouped, seconds};
 use crate::published::{error, number, published, range};
-use crate::table::Table;
-use crate::text::{Role, capitalised};
+use crate::table::TextTable;
+use crate::text::{TextRole, capitalised};
 use crate::view::{ValidateView, ValidationRow};
 
 /// Columns from which what a figure is stands beside its numbers.
@@ -16,11 +16,11 @@ const WIDE: usize = 120;
 pub fn validate(validation: &ValidateView, style: Style) -> String {
     let mut page = Page::new(style);
     for used in &validation.uses {
-        page.entry(&used.letter.to_string(), &format!("{}: {}", used.meaning, used.outcome), Role::Plain);
+        page.entry(&used.letter.to_string(), &format!("{}: {}", used.meaning, used.outcome), TextRole::Plain);
     }
     let fit = "parameters behind the prediction that were fitted to published figures";
-    page.entry("fit", fit, Role::Plain);
-    page.entry("range", &validation.coverage.words(), Role::Plain);
+    page.entry("fit", fit, TextRole::Plain);
+    page.entry("range", &validation.coverage.words(), TextRole::Plain);
     for used in &validation.uses {
         let rows: Vec<_> = validation.rows.iter().filter(|row| row.used == used.letter).collect();
         page.section(&capitalised(used.meaning), &table(&rows, page.style));
@@ -31,8 +31,9 @@ pub fn validate(validation: &ValidateView, style: Style) -> String {
     page.finished()
 }
 
-fn table(rows: &[&ValidationRow], style: Style) -> Table {
-    let table = Table::default().text("figure").number("published").number("predicted").number("p10 to p90");
+fn table(rows: &[&ValidationRow], style: Style) -> TextTable {
+    let table =
+        TextTable::default().text("figure").number("published").number("predicted").number("p10 to p90");
     let mut table = table.number("error").number("fit").text("");
     if style.width >= WIDE {
         table = table.phrase("what it is");
@@ -50,14 +51,14 @@ fn table(rows: &[&ValidationRow], style: Style) -> Table {
         if style.width >= WIDE {
             cells.push(row.what.clone());
         }
-        let role = if row.verdict == "misses" { Role::Doubt } else { Role::Plain };
+        let role = if row.verdict == "misses" { TextRole::Doubt } else { TextRole::Plain };
         table.painted_row(cells, role);
     }
     table
 }
 
-fn alternatives(validation: &ValidateView) -> Table {
-    let table = Table::default().phrase("reaches the server").number("/home").number("/scratch");
+fn alternatives(validation: &ValidateView) -> TextTable {
+    let table = TextTable::default().phrase("reaches the server").number("/home").number("/scratch");
     let mut table = table.number("8000 cores").number("knee");
     for other in &validation.alternatives {
         table.row(vec![
@@ -71,8 +72,8 @@ fn alternatives(validation: &ValidateView) -> Table {
     table
 }
 
-fn elasticities(validation: &ValidateView) -> Table {
-    let mut table = Table::default().text("figure").path("of").number("elasticity");
+fn elasticities(validation: &ValidateView) -> TextTable {
+    let mut table = TextTable::default().text("figure").path("of").number("elasticity");
     for elasticity in &validation.elasticities {
         table.row(vec![
             elasticity.row.clone(),
@@ -85,7 +86,7 @@ fn elasticities(validation: &ValidateView) -> Table {
 
 fn missing(page: &mut Page, validation: &ValidateView) {
     page.text.push('\n');
-    page.line("Cannot be reproduced, and what is not known", Role::Title);
+    page.line("Cannot be reproduced, and what is not known", TextRole::Title);
     for missing in &validation.not_reproducible {
         page.paragraph(&plain(&format!("- {} ({}): {}", missing.what, missing.source, missing.lacks)));
     }

@@ -2,7 +2,7 @@
 
 use super::parts::{CallsAndErrors, Doubt, Latency, Totals};
 use super::{Rows, SCREEN};
-use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
+use quell_analyse::comparison::{self, Change, CommonBy, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, PathCounts};
 use quell_base::escape;
@@ -306,7 +306,8 @@ fn paths(paths: &comparison::Paths, rows: Rows) -> Paths {
         let common = paths.common(by);
         (common.iter().take(rows.most()).map(CommonPaths::from).collect(), common.len())
     };
-    let ((directories, directory_count), (names, name_count)) = (common(By::Directory), common(By::Name));
+    let ((directories, directory_count), (names, name_count)) =
+        (common(CommonBy::Directory), common(CommonBy::Name));
     let differs = |pair: &&PathPair| pair.a.metadata_operations != pair.b.metadata_operations;
     let repeats = paths.repeats(usize::MAX);
     Paths {

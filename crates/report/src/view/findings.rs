@@ -70,7 +70,7 @@ pub struct LimitRow {
 /// Every limit, in the order of the rules.
 pub fn limits() -> Vec<LimitRow> {
     let codes = findings::codes();
-    let row = |limit: &findings::Limit| {
+    let row = |limit: &findings::FindingLimit| {
         let findings::Threshold { name, value, unit } = limit.threshold;
         LimitRow { name, value, unit, meaning: limit.meaning, is_code: codes.contains(&name) }
     };

@@ -3,7 +3,7 @@
 use super::findings::Finding;
 use super::parts::Doubt;
 use quell_analyse::Summary;
-use quell_analyse::findings::{Plan, Step};
+use quell_analyse::findings::{RemedyPlan, RemedyStep};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct FixStep {
 }
 
 /// The object of `quell fix --json`.
-pub fn fix(summary: &Summary, plan: &Plan) -> FixView {
+pub fn fix(summary: &Summary, plan: &RemedyPlan) -> FixView {
     FixView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
@@ -48,8 +48,8 @@ pub fn fix(summary: &Summary, plan: &Plan) -> FixView {
     }
 }
 
-impl From<&Step> for FixStep {
-    fn from(step: &Step) -> Self {
+impl From<&RemedyStep> for FixStep {
+    fn from(step: &RemedyStep) -> Self {
         Self {
             codes: step.codes.iter().map(|code| (*code).to_owned()).collect(),
             finding: (&step.finding).into(),

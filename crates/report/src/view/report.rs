@@ -10,7 +10,7 @@ use super::searches::{Searches, searches};
 use super::{Rows, SCREEN};
 use quell_analyse::facts::{RecordingFacts, ending};
 use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
-use quell_analyse::{Diagnosis, FileSystemCounts, Scope, Summary};
+use quell_analyse::{Diagnosis, FileSystemCounts, RankingScope, Summary};
 use quell_trace::{Call, Completeness, Ended, Errno, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -305,7 +305,7 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportVie
     });
     let recorder =
         Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
-    let all = tables(summary, Scope::All, rows.most());
+    let all = tables(summary, RankingScope::All, rows.most());
     ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
@@ -347,10 +347,10 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportVie
 }
 
 /// The paths of these file systems.
-fn tables(summary: &Summary, scope: Scope, rows: usize) -> PathTables {
+fn tables(summary: &Summary, scope: RankingScope, rows: usize) -> PathTables {
     let directories = |rows: Vec<RankedDirectory>| rows.into_iter().map(Directory::from).collect();
     PathTables {
-        is_network: scope == Scope::Network,
+        is_network: scope == RankingScope::Network,
         paths: summary.top_paths(scope, rows).into_iter().map(PathRow::from).collect(),
         directories: directories(summary.top_directories(scope, rows)),
         missed_directories: directories(summary.missed_directories(scope, rows)),

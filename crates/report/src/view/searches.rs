@@ -76,11 +76,11 @@ pub struct SearchEntry {
 /// Something that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Wanted {
-    /// In whose list.
+    /// The owner of the list.
     pub kind: String,
     /// The name asked for.
     pub name: String,
-    /// The file on whose behalf; null for the program itself or when not known.
+    /// The file that needs the name; null for the program itself, or where it is not known.
     pub asked_by: Option<String>,
     /// Searches for it.
     pub searches: u64,

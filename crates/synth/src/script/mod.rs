@@ -9,22 +9,22 @@ use std::path::Path;
 
 /// A file of the shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct File {
-    pub(super) content: Content,
+pub(super) struct ShapeFile {
+    pub(super) content: ShapeContent,
     /// True if its owner may read it.
     pub(super) readable: bool,
 }
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ShapeContent {
     /// Bytes that follow from the file's name, by their number.
     Bytes(u64),
     /// This text.
     Text(String),
 }
 
-impl Content {
+impl ShapeContent {
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::Bytes(size) => *size,
@@ -64,7 +64,7 @@ struct Section {
 #[derive(Debug)]
 pub(super) struct Script {
     root: String,
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, ShapeFile>,
     /// Every directory that holds something, with how many entries.
     directories: BTreeMap<String, i64>,
     paths: PathTable,
@@ -110,17 +110,17 @@ impl Script {
 
     /// Declares a file of so many bytes.
     pub(super) fn file(&mut self, name: &str, size: u64) {
-        self.declare(name, File { content: Content::Bytes(size), readable: true });
+        self.declare(name, ShapeFile { content: ShapeContent::Bytes(size), readable: true });
     }
 
     /// Declares a file with this text.
     pub(super) fn text(&mut self, name: &str, text: &str) {
-        self.declare(name, File { content: Content::Text(text.to_owned()), readable: true });
+        self.declare(name, ShapeFile { content: ShapeContent::Text(text.to_owned()), readable: true });
     }
 
     /// Declares a file that may not be read.
     pub(super) fn secret(&mut self, name: &str, text: &str) {
-        self.declare(name, File { content: Content::Text(text.to_owned()), readable: false });
+        self.declare(name, ShapeFile { content: ShapeContent::Text(text.to_owned()), readable: false });
     }
 
     /// Declares an ELF file: the libraries that it needs are written to the trace.
@@ -135,7 +135,7 @@ impl Script {
         self.enter(&path);
     }
 
-    fn declare(&mut self, name: &str, file: File) {
+    fn declare(&mut self, name: &str, file: ShapeFile) {
         let path = self.at(name);
         if let Some((parent, _)) = path.rsplit_once('/') {
             self.enter(parent);
@@ -155,7 +155,7 @@ impl Script {
     }
 
     /// Files and directories below the root, by their names there. Shape: sorted; `None` for a directory.
-    pub(super) fn files(&self) -> impl Iterator<Item = (&str, Option<&File>)> {
+    pub(super) fn files(&self) -> impl Iterator<Item = (&str, Option<&ShapeFile>)> {
         let below = |path: &'_ str| {
             path.starts_with(&self.root) && path.as_bytes().get(self.root.len()) == Some(&b'/')
         };

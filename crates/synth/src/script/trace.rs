@@ -4,7 +4,7 @@ use super::{Dynamic, LOADER, MODIFIED, Program, Script};
 use crate::error::SynthError;
 use crate::request::{Stop, SynthRequest};
 use quell_trace::context::NamespaceChange;
-use quell_trace::resolve::{Answer, Links};
+use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::{Ending, Finish, OpenedFile};
 use quell_trace::{
     Call, ElfFile, Event, Execution, Exit, Extent, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId,
@@ -149,8 +149,8 @@ struct SynthMade<'a> {
 }
 
 impl Links for SynthMade<'_> {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
+    fn link(&mut self, _: &[u8]) -> LinkAnswer {
+        LinkAnswer::NoLink
     }
 }
 

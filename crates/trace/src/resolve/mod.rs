@@ -9,13 +9,13 @@ mod descriptors;
 mod mounts;
 mod walk;
 
-pub use walk::{Answer, Links, NoFileSystem};
+pub use walk::{LinkAnswer, Links, NoFileSystem};
 
 use crate::flags::{
     AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CLONE_NEWNS, IN_DONT_FOLLOW, O_CLOEXEC, O_CREAT,
     O_EXCL, O_NOFOLLOW,
 };
-use crate::store::spool::Seen;
+use crate::store::spool::SeenFile;
 use crate::{
     Call, Class, Context, Errno, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
 };
@@ -37,7 +37,7 @@ pub struct Resolver {
     start_directory: Option<PathId>,
     inherited: Vec<(i32, Option<PathId>)>,
     /// Observations at the call of the next event.
-    seen: Vec<Seen>,
+    seen: Vec<SeenFile>,
 }
 
 impl Resolver {
@@ -72,14 +72,14 @@ impl Resolver {
     }
 
     /// Takes an observation at the call of the event that is resolved next.
-    pub(crate) fn see(&mut self, seen: Seen) {
+    pub(crate) fn see(&mut self, seen: SeenFile) {
         self.seen.push(seen);
     }
 
     /// Lets observations override the replayed state; returns the file that the call opened.
     fn learn(&mut self) -> Option<PathId> {
         let mut opened = None;
-        for Seen { thread, place, path } in self.seen.drain(..) {
+        for SeenFile { thread, place, path } in self.seen.drain(..) {
             match place {
                 Fd::NONE => opened = path,
                 Fd::WORKING_DIRECTORY => self.tables.change_directory(thread, path),

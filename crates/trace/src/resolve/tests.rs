@@ -7,12 +7,12 @@ use crate::{Bytes, Errno, Mount, MountId, Nanos, Pid, ThreadId};
 struct FewLinks(&'static [(&'static str, &'static str)]);
 
 impl Links for FewLinks {
-    fn link(&mut self, path: &[u8]) -> Answer {
+    fn link(&mut self, path: &[u8]) -> LinkAnswer {
         let known = self.0.iter().find(|(link, _)| link.as_bytes() == path);
         match known {
-            Some((_, target)) => Answer::Link(target.as_bytes().to_vec()),
-            None if path.ends_with(b"/missing") => Answer::Absent,
-            None => Answer::NoLink,
+            Some((_, target)) => LinkAnswer::Link(target.as_bytes().to_vec()),
+            None if path.ends_with(b"/missing") => LinkAnswer::Absent,
+            None => LinkAnswer::NoLink,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// The type of a path, as reported by the file system or by the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum LinkAnswer {
     /// A symbolic link with this target.
     Link(Vec<u8>),
     /// Any other file.
@@ -18,7 +18,7 @@ pub enum Answer {
 /// Tells which paths are symbolic links. The recorder asks the file system; a reader uses the links in the trace.
 pub trait Links {
     /// The type of `path`. The path is absolute, and no directory on it is a link.
-    fn link(&mut self, path: &[u8]) -> Answer;
+    fn link(&mut self, path: &[u8]) -> LinkAnswer;
 }
 
 /// Reports no links, for file systems that are out of reach: those of imported logs and of recordings from elsewhere.
@@ -26,8 +26,8 @@ pub trait Links {
 pub struct NoFileSystem;
 
 impl Links for NoFileSystem {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
+    fn link(&mut self, _: &[u8]) -> LinkAnswer {
+        LinkAnswer::NoLink
     }
 }
 
@@ -48,7 +48,7 @@ const MOST_LINKS: u32 = 40;
 /// Remembers each answer, so that each path is looked up once a recording.
 #[derive(Debug, Default)]
 pub(super) struct Walker {
-    answers: HashMap<Vec<u8>, Answer>,
+    answers: HashMap<Vec<u8>, LinkAnswer>,
 }
 
 impl Walker {
@@ -92,9 +92,9 @@ impl Walker {
                 continue;
             }
             match self.answer(links, &at) {
-                Answer::NoLink => {}
-                Answer::Absent => absent = Some(at.len()),
-                Answer::Link(target) => {
+                LinkAnswer::NoLink => {}
+                LinkAnswer::Absent => absent = Some(at.len()),
+                LinkAnswer::Link(target) => {
                     met += 1;
                     if met > MOST_LINKS {
                         return None;
@@ -110,10 +110,10 @@ impl Walker {
         Some(at)
     }
 
-    fn answer(&mut self, links: &mut dyn Links, path: &[u8]) -> Answer {
+    fn answer(&mut self, links: &mut dyn Links, path: &[u8]) -> LinkAnswer {
         // The target of a magic link below /proc depends on the calling process, so the name itself is the answer.
         if path.starts_with(b"/proc/") {
-            return Answer::NoLink;
+            return LinkAnswer::NoLink;
         }
         if let Some(known) = self.answers.get(path) {
             return known.clone();
@@ -125,8 +125,8 @@ impl Walker {
 
     pub(super) fn into_links(self, paths: &mut PathTable) -> Vec<SymbolicLink> {
         let links = self.answers.into_iter().filter_map(|(path, answer)| match answer {
-            Answer::Link(target) => Some((path, target)),
-            Answer::NoLink | Answer::Absent => None,
+            LinkAnswer::Link(target) => Some((path, target)),
+            LinkAnswer::NoLink | LinkAnswer::Absent => None,
         });
         let mut links: Vec<_> = links.collect();
         links.sort();

@@ -2,7 +2,7 @@
 
 use super::TraceError;
 use super::columns::{Column, TableWriter, Values, column};
-use super::reader::{ColumnRows, Group, TableReader};
+use super::reader::{ColumnRows, RowGroup, TableReader};
 use crate::{Bytes, Call, Errno, Event, Fd, MountId, Nanos, Outcome, PathId, ProcessId, ThreadId};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use std::collections::HashMap;
@@ -132,7 +132,7 @@ struct EventRows<'a> {
 }
 
 impl<'a> EventRows<'a> {
-    fn open(group: &'a Group<'_>) -> Result<Self, TraceError> {
+    fn open(group: &'a RowGroup<'_>) -> Result<Self, TraceError> {
         Ok(Self {
             start: group.column("start")?,
             duration: group.column("duration")?,

@@ -18,7 +18,7 @@ pub(crate) struct TableReader {
 }
 
 /// One group of rows, its columns found by name.
-pub(crate) struct Group<'a> {
+pub(crate) struct RowGroup<'a> {
     path: &'a Path,
     group: Box<dyn RowGroupReader + 'a>,
 }
@@ -45,23 +45,23 @@ impl TableReader {
     }
 
     /// Shape: in file order.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<Group<'_>, TraceError>> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<RowGroup<'_>, TraceError>> {
         (0..self.reader.num_row_groups()).map(|index| {
             let group = guarded(&self.path, || self.reader.get_row_group(index))?;
-            Ok(Group { path: &self.path, group })
+            Ok(RowGroup { path: &self.path, group })
         })
     }
 
     /// All rows at once; for the small tables.
     pub(crate) fn for_each_group(
         &self,
-        mut each: impl FnMut(Group<'_>) -> Result<(), TraceError>,
+        mut each: impl FnMut(RowGroup<'_>) -> Result<(), TraceError>,
     ) -> Result<(), TraceError> {
         self.groups().try_for_each(|group| each(group?))
     }
 }
 
-impl Group<'_> {
+impl RowGroup<'_> {
     /// The number of rows, as the file states it.
     pub(crate) fn rows(&self) -> usize {
         self.group.metadata().num_rows().max(0) as usize

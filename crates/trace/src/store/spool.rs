@@ -5,7 +5,7 @@
 //!   1 | length u32 | path bytes          its number is how many came before
 //!   2 | event, EVENT_LENGTH bytes        little endian, fields in the order of `encode`
 //!   3 | length u32 | JSON of a Note
-//!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `Seen`
+//!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `SeenFile`
 //!   5 | length u32 | process u32, path u32, (offset u64, size u64)*    parts of a file that a process touched
 //! ```
 //! Readers ignore a record that the recorder's end cut off, and, once the recorder is gone, damage and everything
@@ -47,7 +47,7 @@ const UNFINISHED: i64 = i64::MIN;
 
 /// All facts except paths and events, in the order in which they became known.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Note {
+pub(crate) enum SpoolNote {
     Process(Process),
     Thread(Thread),
     Ended {
@@ -75,7 +75,7 @@ pub(crate) enum Note {
 /// The file that an observer saw behind a descriptor at the call of the event that follows. It overrides the replayed
 /// state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenFile {
     pub(crate) thread: ThreadId,
     /// The observed place: a descriptor; [`Fd::WORKING_DIRECTORY`]; [`Fd::NONE`] for the file that the call itself
     /// opened.
@@ -86,10 +86,10 @@ pub(crate) struct Seen {
 
 /// One record, read back.
 #[derive(Debug)]
-pub(crate) enum Record {
+pub(crate) enum SpoolRecord {
     Event(Event),
-    Note(Note),
-    Seen(Seen),
+    Note(SpoolNote),
+    Seen(SeenFile),
     Touched(ProcessId, PathId, Vec<Extent>),
 }
 
@@ -130,7 +130,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    pub(crate) fn seen(&mut self, seen: Seen) -> Result<(), TraceError> {
+    pub(crate) fn seen(&mut self, seen: SeenFile) -> Result<(), TraceError> {
         let mut record = [SEEN; 1 + SEEN_LENGTH];
         record[1..5].copy_from_slice(&seen.thread.0.to_le_bytes());
         record[5..9].copy_from_slice(&seen.place.0.to_le_bytes());
@@ -157,7 +157,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    pub(crate) fn note(&mut self, note: &Note) -> Result<(), TraceError> {
+    pub(crate) fn note(&mut self, note: &SpoolNote) -> Result<(), TraceError> {
         let json = serde_json::to_vec(note).map_err(|error| TraceError::damaged(&self.path, error))?;
         self.put_long(NOTE, &json)
     }
@@ -200,7 +200,7 @@ impl SpoolReader {
     }
 
     /// The next record; `None` at the end, or at a record that was cut off.
-    pub(crate) fn next(&mut self, paths: &mut PathTable) -> Result<Option<Record>, TraceError> {
+    pub(crate) fn next(&mut self, paths: &mut PathTable) -> Result<Option<SpoolRecord>, TraceError> {
         loop {
             let mut tag = [0];
             if !self.fill(&mut tag)? {
@@ -218,19 +218,21 @@ impl SpoolReader {
                     }
                     let event =
                         decode(&bytes).ok_or_else(|| TraceError::damaged(&self.path, "unknown call"))?;
-                    return Ok(Some(Record::Event(event)));
+                    return Ok(Some(SpoolRecord::Event(event)));
                 }
                 NOTE => {
                     let Some(bytes) = self.long()? else { return Ok(None) };
                     let note = serde_json::from_slice(&bytes)
                         .map_err(|error| TraceError::damaged(&self.path, error))?;
-                    return Ok(Some(Record::Note(note)));
+                    return Ok(Some(SpoolRecord::Note(note)));
                 }
                 TOUCHED => {
                     let Some(bytes) = self.long()? else { return Ok(None) };
                     let touched = decode_touched(&bytes);
                     return match touched {
-                        Some((process, path, extents)) => Ok(Some(Record::Touched(process, path, extents))),
+                        Some((process, path, extents)) => {
+                            Ok(Some(SpoolRecord::Touched(process, path, extents)))
+                        }
                         None => {
                             Err(TraceError::damaged(&self.path, "a record of touched parts is cut short"))
                         }
@@ -241,7 +243,7 @@ impl SpoolReader {
                     if !self.fill(&mut bytes)? {
                         return Ok(None);
                     }
-                    return Ok(Some(Record::Seen(decode_seen(&bytes))));
+                    return Ok(Some(SpoolRecord::Seen(decode_seen(&bytes))));
                 }
                 other => return Err(TraceError::damaged(&self.path, format!("unknown record {other}"))),
             }
@@ -307,10 +309,10 @@ fn encode(event: &Event, bytes: &mut [u8]) {
     put(&id(event.path2));
 }
 
-fn decode_seen(bytes: &[u8; SEEN_LENGTH]) -> Seen {
+fn decode_seen(bytes: &[u8; SEEN_LENGTH]) -> SeenFile {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let path = word(8);
-    Seen {
+    SeenFile {
         thread: ThreadId(word(0)),
         place: Fd(word(4) as i32),
         path: (path != ABSENT).then_some(PathId(path)),

@@ -2,7 +2,7 @@
 //! side by side, so that they cannot drift apart.
 
 use super::columns::{Column, TableWriter, Values, column, text};
-use super::reader::{Group, TableReader};
+use super::reader::{RowGroup, TableReader};
 use super::sums::Sums;
 use super::{TraceError, create};
 use crate::context::{InheritedFd, NamespaceChange};
@@ -18,7 +18,7 @@ use std::path::Path;
 struct Table {
     name: &'static str,
     columns: fn(&PathTable, &Context) -> Vec<Column>,
-    read: fn(&Group<'_>, &mut PathTable, &mut Context) -> Result<(), TraceError>,
+    read: fn(&RowGroup<'_>, &mut PathTable, &mut Context) -> Result<(), TraceError>,
 }
 
 /// The table of one list of the context.
@@ -129,7 +129,7 @@ fn path_columns(paths: &PathTable) -> Vec<Column> {
     ]
 }
 
-fn read_paths(group: &Group<'_>, paths: &mut PathTable) -> Result<(), TraceError> {
+fn read_paths(group: &RowGroup<'_>, paths: &mut PathTable) -> Result<(), TraceError> {
     let raw = group.optional_text("bytes")?;
     for (text, raw) in group.text("path")?.iter().zip(raw) {
         match raw.as_ref().and_then(|raw| unhex(raw.data())) {
@@ -169,7 +169,7 @@ fn process_columns(rows: &[Process]) -> Vec<Column> {
     ]
 }
 
-fn read_processes(group: &Group<'_>, rows: &mut Vec<Process>) -> Result<(), TraceError> {
+fn read_processes(group: &RowGroup<'_>, rows: &mut Vec<Process>) -> Result<(), TraceError> {
     let (parent, start, end) =
         (group.optional_word("parent")?, group.long("start")?, group.optional_long("end")?);
     let (status, signal) = (group.optional_word("exit_status")?, group.optional_word("exit_signal")?);
@@ -196,7 +196,7 @@ fn thread_columns(rows: &[Thread]) -> Vec<Column> {
     ]
 }
 
-fn read_threads(group: &Group<'_>, rows: &mut Vec<Thread>) -> Result<(), TraceError> {
+fn read_threads(group: &RowGroup<'_>, rows: &mut Vec<Thread>) -> Result<(), TraceError> {
     let (process, parent, start) =
         (group.word("process")?, group.optional_word("parent")?, group.long("start")?);
     let (files, directory) = (group.word("shares_files")?, group.word("shares_directory")?);
@@ -223,7 +223,7 @@ fn execution_columns(rows: &[Execution]) -> Vec<Column> {
     ]
 }
 
-fn read_executions(group: &Group<'_>, rows: &mut Vec<Execution>) -> Result<(), TraceError> {
+fn read_executions(group: &RowGroup<'_>, rows: &mut Vec<Execution>) -> Result<(), TraceError> {
     let (process, thread, at) = (group.word("process")?, group.word("thread")?, group.long("at")?);
     let program = group.optional_word("program")?;
     for (row, arguments) in group.strings("arguments")?.into_iter().enumerate() {
@@ -246,7 +246,7 @@ fn variable_columns(rows: &[Variable]) -> Vec<Column> {
     ]
 }
 
-fn read_variables(group: &Group<'_>, rows: &mut Vec<Variable>) -> Result<(), TraceError> {
+fn read_variables(group: &RowGroup<'_>, rows: &mut Vec<Variable>) -> Result<(), TraceError> {
     let columns =
         group.word("execution")?.into_iter().zip(group.strings("name")?).zip(group.strings("value")?);
     rows.extend(columns.map(|((execution, name), value)| Variable {
@@ -270,7 +270,7 @@ fn mount_columns(rows: &[Mount]) -> Vec<Column> {
     ]
 }
 
-fn read_mounts(group: &Group<'_>, rows: &mut Vec<Mount>) -> Result<(), TraceError> {
+fn read_mounts(group: &RowGroup<'_>, rows: &mut Vec<Mount>) -> Result<(), TraceError> {
     let (namespace, device) = (group.long("namespace")?, group.long("device")?);
     let mut columns =
         [group.strings("root")?, group.strings("type")?, group.strings("source")?, group.strings("options")?]
@@ -292,7 +292,7 @@ fn namespace_columns(rows: &[NamespaceChange]) -> Vec<Column> {
     ]
 }
 
-fn read_namespaces(group: &Group<'_>, rows: &mut Vec<NamespaceChange>) -> Result<(), TraceError> {
+fn read_namespaces(group: &RowGroup<'_>, rows: &mut Vec<NamespaceChange>) -> Result<(), TraceError> {
     let columns = group.word("process")?.into_iter().zip(group.long("at")?).zip(group.long("namespace")?);
     rows.extend(columns.map(|((process, at), namespace)| NamespaceChange {
         process: ProcessId(process as u32),
@@ -312,7 +312,7 @@ fn descriptor_columns(context: &Context) -> Vec<Column> {
     ]
 }
 
-fn read_descriptors(group: &Group<'_>, context: &mut Context) -> Result<(), TraceError> {
+fn read_descriptors(group: &RowGroup<'_>, context: &mut Context) -> Result<(), TraceError> {
     for (fd, path) in group.word("fd")?.into_iter().zip(group.optional_word("path")?) {
         let path = path.map(|path| PathId(path as u32));
         match fd == crate::Fd::WORKING_DIRECTORY.0 {
@@ -330,7 +330,7 @@ fn link_columns(rows: &[SymbolicLink]) -> Vec<Column> {
     ]
 }
 
-fn read_links(group: &Group<'_>, rows: &mut Vec<SymbolicLink>) -> Result<(), TraceError> {
+fn read_links(group: &RowGroup<'_>, rows: &mut Vec<SymbolicLink>) -> Result<(), TraceError> {
     let columns = group.word("path")?.into_iter().zip(group.strings("target")?);
     rows.extend(columns.map(|(path, target)| SymbolicLink { path: PathId(path as u32), target }));
     Ok(())
@@ -347,7 +347,7 @@ fn file_columns(rows: &[FileIdentity]) -> Vec<Column> {
     ]
 }
 
-fn read_files(group: &Group<'_>, rows: &mut Vec<FileIdentity>) -> Result<(), TraceError> {
+fn read_files(group: &RowGroup<'_>, rows: &mut Vec<FileIdentity>) -> Result<(), TraceError> {
     let (device, inode, mode) = (group.long("device")?, group.long("inode")?, group.word("mode")?);
     let (size, modified) = (group.long("size")?, group.long("modified")?);
     for (row, path) in group.word("path")?.into_iter().enumerate() {
@@ -374,7 +374,7 @@ fn elf_columns(rows: &[ElfFile]) -> Vec<Column> {
     ]
 }
 
-fn read_elf(group: &Group<'_>, rows: &mut Vec<ElfFile>) -> Result<(), TraceError> {
+fn read_elf(group: &RowGroup<'_>, rows: &mut Vec<ElfFile>) -> Result<(), TraceError> {
     let needed = group.strings("needed")?;
     let mut columns = [
         group.optional_strings("interpreter")?,
@@ -399,7 +399,7 @@ fn stripe_columns(rows: &[Stripe]) -> Vec<Column> {
     ]
 }
 
-fn read_stripes(group: &Group<'_>, rows: &mut Vec<Stripe>) -> Result<(), TraceError> {
+fn read_stripes(group: &RowGroup<'_>, rows: &mut Vec<Stripe>) -> Result<(), TraceError> {
     let columns = group.word("path")?.into_iter().zip(group.word("count")?).zip(group.long("size")?);
     rows.extend(columns.map(|((path, count), size)| Stripe {
         path: PathId(path as u32),

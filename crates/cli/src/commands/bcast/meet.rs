@@ -28,7 +28,7 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 
 /// The first node as others find it.
-pub(super) struct Meeting {
+pub(super) struct FirstNode {
     listener: TcpListener,
     interface: Option<IpAddr>,
     side: Side,
@@ -64,7 +64,7 @@ struct Job<'a> {
     by_file: bool,
 }
 
-impl Meeting {
+impl FirstNode {
     /// Finds out what this process is in its job; `None` if another rank acts for this node.
     pub(super) fn prepare(
         flags: &Bcast,

@@ -9,7 +9,7 @@ use crate::flags::Bcast;
 use crate::host;
 use crate::printer::Printer;
 use crate::signals::Signals;
-use meet::Meeting;
+use meet::FirstNode;
 use quell_base::files::{Durability, OutputFile, OutputMode, OutputPlace, directory_of};
 use quell_base::shown;
 use quell_spread::{FileFacts, SpreadError, SpreadNode, SpreadTally};
@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &Bcast, printer: &mut Printer) -> Result<u8, Failure> {
     let stop = || signals.have_come();
     let place = host::rank_place();
     let dest = destination(flags);
-    let Some(meeting) = Meeting::prepare(flags, place.as_ref(), &dest, &stop)? else {
+    let Some(meeting) = FirstNode::prepare(flags, place.as_ref(), &dest, &stop)? else {
         // Another rank of this node acts.
         return Ok(0);
     };

@@ -3,7 +3,7 @@
 use super::select::start;
 use crate::failure::Failure;
 use crate::flags::ImageCat;
-use crate::images::{DAMAGED, Opened, open};
+use crate::images::{DAMAGED, OpenedImage, open};
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_image::export::find::LastLink;
@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &ImageCat, printer: &mut Printer) -> Result<u8, Failure
     Ok(0)
 }
 
-fn content<'i>(image: &'i Opened, path: &Path) -> Result<&'i [u8], Failure> {
+fn content<'i>(image: &'i OpenedImage, path: &Path) -> Result<&'i [u8], Failure> {
     let found = start(image, path, LastLink::Follow)?;
     let damaged = |corrupt| Failure::new(quell_image::OpenError::Corrupt(corrupt)).hint(DAMAGED);
     let kind = image.attributes(found.nid).map_err(damaged)?.kind;

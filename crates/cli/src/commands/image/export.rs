@@ -4,7 +4,7 @@ use super::select::starts;
 use super::taken_out::{explain, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExport;
-use crate::images::{Opened, open_whole};
+use crate::images::{OpenedImage, open_whole};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shell::{quoted, quoted_name};
@@ -98,7 +98,7 @@ fn stream(selection: &ExportSelection<'_>) -> Result<u64, Failure> {
 
 fn to_erofs(
     flags: &ImageExport,
-    image: &Opened,
+    image: &OpenedImage,
     audience: Audience,
     printer: &Printer,
 ) -> Result<u8, Failure> {
@@ -119,7 +119,7 @@ fn to_erofs(
 /// Writes the image anew with what the originals have.
 fn filled(
     flags: &ImageExport,
-    image: &Opened,
+    image: &OpenedImage,
     audience: Audience,
     printer: &Printer,
 ) -> Result<(u64, Vec<LeftOutNode>), ExportError> {
@@ -132,7 +132,7 @@ fn filled(
 }
 
 /// Files that an image holds, with those that are empty, and their bytes.
-fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
+fn held(image: &OpenedImage) -> Result<(u64, u64), ExportError> {
     let all = FoundNode { path: b"/".to_vec(), nid: image.root() };
     Ok(select(image, vec![all], MissingContent::Leave)?.files())
 }
@@ -145,7 +145,7 @@ fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printe
 }
 
 /// The flags by which Apptainer puts each root in its place.
-fn binds(image: &Opened, output: &Path) -> String {
+fn binds(image: &OpenedImage, output: &Path) -> String {
     let file = quoted_name(output);
     let bind = |root: quell_image::IndexedDirectory<'_>| {
         let root = quoted(root.path);

@@ -4,14 +4,14 @@ use super::select::starts;
 use super::taken_out::{explain, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
-use crate::images::{Opened, refuse, sound};
+use crate::images::{OpenedImage, refuse, sound};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
 use quell_image::export::{MissingContent, select};
-use quell_mount::Trust;
+use quell_mount::ImageTrust;
 use quell_pack::looks_like_secret;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
@@ -51,9 +51,9 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
 /// Opens the image; what it says of owners and privileges counts where no other user than root can have written it.
 ///
 /// Trust is asked of the file that is opened, not of its name.
-fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
+fn open(flags: &ImageExtract) -> Result<(OpenedImage, Owners), Failure> {
     let path = &flags.image;
-    let (image, owners) = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
+    let (image, owners) = match quell_mount::view_trusted(path, ImageTrust::OwnerOrRoot) {
         Err(error) if error.is_distrust() => {
             let owners = if flags.trust { Owners::Originals } else { Owners::Caller };
             (quell_mount::view(path), owners)

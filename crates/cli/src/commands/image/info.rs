@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flags::ImageInfo;
-use crate::images::{DAMAGED, Opened, open};
+use crate::images::{DAMAGED, OpenedImage, open};
 use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &ImageInfo, printer: &mut Printer) -> Result<u8, Failur
     Ok(0)
 }
 
-fn info(image: &Opened, name: String) -> Result<ImageInfoView, Corrupt> {
+fn info(image: &OpenedImage, name: String) -> Result<ImageInfoView, Corrupt> {
     let index = image.index();
     let mut info = ImageInfoView {
         schema_version: SCHEMA_VERSION,
@@ -50,7 +50,7 @@ fn info(image: &Opened, name: String) -> Result<ImageInfoView, Corrupt> {
     Ok(info)
 }
 
-fn add(info: &mut ImageInfoView, image: &Opened, nid: quell_image::Nid) -> Result<(), Corrupt> {
+fn add(info: &mut ImageInfoView, image: &OpenedImage, nid: quell_image::Nid) -> Result<(), Corrupt> {
     let attributes = image.attributes(nid)?;
     match attributes.kind {
         FileKind::Symlink => info.symbolic_links += 1,

@@ -3,7 +3,7 @@
 use super::select::starts;
 use crate::failure::Failure;
 use crate::flags::ImageLs;
-use crate::images::{DAMAGED, Opened, open};
+use crate::images::{DAMAGED, OpenedImage, open};
 use crate::output;
 use crate::printer::Printer;
 use quell_base::escape;
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &ImageLs, printer: &mut Printer) -> Result<u8, Failure>
     Ok(0)
 }
 
-fn entries(image: &Opened, starts: Vec<FoundNode>) -> Result<Vec<ImageEntry>, Corrupt> {
+fn entries(image: &OpenedImage, starts: Vec<FoundNode>) -> Result<Vec<ImageEntry>, Corrupt> {
     let live: HashSet<_> = image.index().live_directories().map(|place| place.nid).collect();
     let mut entries = Vec::new();
     for start in starts {
@@ -44,7 +44,7 @@ fn entries(image: &Opened, starts: Vec<FoundNode>) -> Result<Vec<ImageEntry>, Co
     Ok(entries)
 }
 
-fn entry(image: &Opened, found: &FoundNode) -> Result<ImageEntry, Corrupt> {
+fn entry(image: &OpenedImage, found: &FoundNode) -> Result<ImageEntry, Corrupt> {
     let attributes = image.attributes(found.nid)?;
     let target = match attributes.kind {
         FileKind::Symlink => Some(escape(image.link_target(found.nid)?)),
@@ -66,7 +66,7 @@ fn entry(image: &Opened, found: &FoundNode) -> Result<ImageEntry, Corrupt> {
 }
 
 fn state(
-    image: &Opened,
+    image: &OpenedImage,
     found: &FoundNode,
     attributes: &Attributes,
 ) -> Result<Option<&'static str>, Corrupt> {

@@ -9,8 +9,8 @@ use crate::output;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::ModulesError;
-use quell_modules::audit::{self, Audit, AuditOptions, Finding};
-use quell_modules::scan::{self, Tree};
+use quell_modules::audit::{self, Audit, AuditOptions, TreeFinding};
+use quell_modules::scan::{self, ModuleTree};
 use quell_modules::tools::ToolKind;
 use quell_report::terminal;
 use quell_report::view::{AuditFinding, ModulesAuditView, SCHEMA_VERSION};
@@ -52,10 +52,10 @@ fn installed() -> String {
 fn scanned(
     modulepaths: &[PathBuf],
     options: scan::ScanOptions,
-) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
+) -> Result<(Vec<ModuleTree>, Vec<TreeFinding>), Failure> {
     let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
-        match Tree::scan(modulepath, options) {
+        match ModuleTree::scan(modulepath, options) {
             Err(ModulesError::Read { path, source })
                 if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::Interrupted) =>
             {

@@ -8,10 +8,10 @@ use crate::flags::ModulesConvert;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::caches::modules::{self, Rebuild};
-use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
+use quell_modules::caches::{CacheBuilder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
-use quell_modules::verify::{Side, Tools};
+use quell_modules::verify::{JudgedSide, ToolsJudge};
 use quell_modules::{Aside, ModulesError};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub(super) fn out_of_lmod(flags: &ModulesConvert) -> Result<&Path, Failure> {
 pub(super) fn of_lmod(
     flags: &ModulesConvert,
     modulepaths: &[PathBuf],
-    judge: &Tools,
+    judge: &ToolsJudge,
     printer: &Printer,
 ) -> Result<ModulesCachesView, Failure> {
     let tool = judge.tools.iter().find(|tool| tool.kind == ToolKind::Lmod);
@@ -50,7 +50,7 @@ pub(super) fn of_lmod(
         Failure::message("no Lmod is installed here").hint("`--tools PREFIX` names its place")
     })?;
     let out = out_of_lmod(flags)?;
-    let builder = Builder::new(tool, judge.users.first());
+    let builder = CacheBuilder::new(tool, judge.users.first());
     let prepared = lmod::prepare(builder, modulepaths, out).map_err(explain)?;
     let differences = match prepared.settings() {
         Some(settings) if !flags.judges.no_verify => {
@@ -74,7 +74,7 @@ pub(super) fn of_lmod(
 pub(super) fn of_modules(
     flags: &ModulesConvert,
     modulepaths: &[PathBuf],
-    judge: &Tools,
+    judge: &ToolsJudge,
     printer: &Printer,
 ) -> Result<ModulesCachesView, Failure> {
     // The oldest tool with caches: newer ones can read what it writes.
@@ -86,7 +86,7 @@ pub(super) fn of_modules(
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
         let user = judge.users.first();
         let aside = aside(modulepath, user)?;
-        let builder = Builder::new(tool, user);
+        let builder = CacheBuilder::new(tool, user);
         let prepared =
             modules::prepare(builder, modulepath, target.as_deref(), Rebuild::Changed, aside.path());
         let prepared = match prepared {
@@ -158,16 +158,16 @@ fn differences_of_modules(
     modulepath: &Path,
     mirror: &Mirror,
     changed: Option<&BTreeSet<Vec<u8>>>,
-    judge: &Tools,
+    judge: &ToolsJudge,
     printer: &Printer,
 ) -> Result<usize, Failure> {
-    let old = Side {
+    let old = JudgedSide {
         modulepaths: vec![modulepath.to_owned()],
         variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
         root: None,
         over: Vec::new(),
     };
-    let new = Side {
+    let new = JudgedSide {
         modulepaths: vec![mirror.modulepath().to_owned()],
         variables: Vec::new(),
         root: Some(mirror.root().to_owned()),
@@ -180,10 +180,10 @@ fn differences_of_modules(
 fn differences_of_lmod(
     modulepaths: &[PathBuf],
     settings: &Path,
-    judge: &Tools,
+    judge: &ToolsJudge,
     printer: &Printer,
 ) -> Result<usize, Failure> {
-    let side = |variables: &[(&str, &str)]| Side {
+    let side = |variables: &[(&str, &str)]| JudgedSide {
         modulepaths: modulepaths.to_vec(),
         variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         root: None,
@@ -201,14 +201,14 @@ fn differences_of_lmod(
 
 /// The number of differing answers of the tools that know such a cache.
 fn differences(
-    judge: &Tools,
+    judge: &ToolsJudge,
     knows: impl Fn(&Tool) -> bool,
-    [old, new]: [&Side; 2],
+    [old, new]: [&JudgedSide; 2],
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<usize, Failure> {
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
-    let judge = Tools { tools, ..judge.clone() };
+    let judge = ToolsJudge { tools, ..judge.clone() };
     let compared = judges::compared(&judge, [old, new], about, printer)?;
     if let Some(unasked) = &compared.unasked {
         printer.talk(&unasked.to_string());

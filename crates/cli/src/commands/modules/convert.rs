@@ -11,8 +11,8 @@ use quell_base::{escape, shown};
 use quell_modules::convert::{
     self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Written,
 };
-use quell_modules::scan::{ScanOptions, Tree};
-use quell_modules::verify::{self, Difference, Judge};
+use quell_modules::scan::{ModuleTree, ScanOptions};
+use quell_modules::verify::{self, ConversionJudge, Difference};
 use quell_modules::{Aside, ModulesError};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
@@ -37,13 +37,13 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
-    let trees: Result<Vec<Tree>, _> =
-        modulepaths.iter().map(|path| Tree::scan(path, ScanOptions::default())).collect();
+    let trees: Result<Vec<ModuleTree>, _> =
+        modulepaths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
     let mut plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
-        // Before anything is written: if the plan cannot be printed, nothing is converted.
+        // The plan is printed first: if that fails, nothing is converted.
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
@@ -103,7 +103,7 @@ fn judged(
     plan: &mut ConversionPlan,
     again: &dyn Fn(&BTreeSet<Vec<u8>>) -> ConversionPlan,
     destination: Option<&Destination>,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
     printer: &Printer,
 ) -> Result<Written, Failure> {
     let mut staying = BTreeSet::new();
@@ -137,7 +137,7 @@ fn carried_out(
     plan: &ConversionPlan,
     destination: Option<&Destination>,
     dry_run: bool,
-    judge: &mut dyn Judge,
+    judge: &mut dyn ConversionJudge,
 ) -> Result<Written, Failure> {
     match (destination, dry_run) {
         (Some(destination), false) => convert::write(plan, destination, judge).map_err(explain),
@@ -168,7 +168,7 @@ fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) 
         "summary: {gone} files go, {written_files} are written, {left} rc files stay, {hidden} names are hidden"
     ));
     printer.detail(&format!(
-        "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
+        "`avail` opens {gone} files fewer, `load` those of one name fewer; `quell modules measure` counts the calls"
     ));
     let verdict = match written {
         _ if !plan.is_possible() => "not possible, for the reasons above",

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use quell_modules::ModulesError;
-use quell_modules::caches::Barrier;
+use quell_modules::caches::CacheBarrier;
 use std::io::ErrorKind;
 
 /// The hint for a cache that would lie outside of a closed directory.
@@ -70,7 +70,7 @@ pub(super) fn explain(error: ModulesError) -> Failure {
             Some("`--tools PREFIX` names another installation, `--user` another user")
         }
         ModulesError::Unloadable { .. } => Some("`--load NAME` names another module"),
-        ModulesError::Barred { barrier: Barrier::Above(_), .. } => Some(OUTSIDE),
+        ModulesError::Barred { barrier: CacheBarrier::Above(_), .. } => Some(OUTSIDE),
         ModulesError::Barred { .. } | ModulesError::NoCache { .. } => {
             Some("open or move the closed paths; `--tools PREFIX` names another installation")
         }

@@ -7,7 +7,9 @@ use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use quell_modules::ModulesError;
-use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
+use quell_modules::verify::{
+    ConversionJudge, Difference, JudgedComparison, JudgedSide, ToolsJudge, VerifyProgress,
+};
 use quell_report::view::ModulesDifference;
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -15,7 +17,7 @@ use std::sync::Mutex;
 
 /// A judge that draws its progress.
 pub(super) struct Watched<'a> {
-    pub(super) tools: Tools,
+    pub(super) tools: ToolsJudge,
     printer: &'a Printer,
     /// The users that are not asked have been named.
     is_told: bool,
@@ -31,15 +33,15 @@ pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<O
 }
 
 /// The installed tools and the users that ask them.
-pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
+pub(super) fn tools(flags: &ModulesJudges) -> Result<ToolsJudge, Failure> {
     let (tools, users) = (site::tools(&flags.tools)?, site::users(&flags.users)?);
     let members = site::members(&flags.groups)?;
     let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-    Ok(Tools { tools, users, members, variables: site::variables(), jobs })
+    Ok(ToolsJudge { tools, users, members, variables: site::variables(), jobs })
 }
 
-impl Judge for Watched<'_> {
-    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+impl ConversionJudge for Watched<'_> {
+    fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         let compared = drawn(&self.tools, [old, new], None, self.printer)?;
         if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
             self.printer.talk(&unasked.to_string());
@@ -51,21 +53,21 @@ impl Judge for Watched<'_> {
 
 /// Compares two sides and draws the progress.
 pub(super) fn compared(
-    judge: &Tools,
-    sides: [&Side; 2],
+    judge: &ToolsJudge,
+    sides: [&JudgedSide; 2],
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
-) -> Result<Comparison, Failure> {
+) -> Result<JudgedComparison, Failure> {
     drawn(judge, sides, about, printer).map_err(explain)
 }
 
 /// Like [`compared`], without hints for errors.
 fn drawn(
-    judge: &Tools,
-    [old, new]: [&Side; 2],
+    judge: &ToolsJudge,
+    [old, new]: [&JudgedSide; 2],
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
-) -> Result<Comparison, ModulesError> {
+) -> Result<JudgedComparison, ModulesError> {
     let progress = Mutex::new(Progress::new(printer));
     let compared = judge.compare_about(old, new, about, &|VerifyProgress { answered, asked, slow }| {
         let Ok(mut progress) = progress.lock() else { return };

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::ModulesError;
-use quell_modules::caches::{Barrier, StaleEntry, Staleness, modules};
+use quell_modules::caches::{CacheBarrier, CacheStaleness, StaleEntry, modules};
 use quell_report::view::{CacheChange, CacheLeftOut};
 use std::path::{Path, PathBuf};
 
@@ -40,25 +40,25 @@ pub(super) fn told(found: &[Stale]) -> Vec<CacheChange> {
     changes.collect()
 }
 
-fn word(what: Staleness) -> &'static str {
+fn word(what: CacheStaleness) -> &'static str {
     match what {
-        Staleness::NoCache => "no-cache",
-        Staleness::Unreadable => "unreadable",
-        Staleness::Outdated => "outdated",
-        Staleness::Replaced => "replaced",
-        Staleness::Added => "added",
-        Staleness::Removed => "removed",
-        Staleness::Changed => "changed",
-        Staleness::Touched => "touched",
-        Staleness::Closed => "closed",
-        Staleness::Opened => "opened",
-        Staleness::Other => "other",
+        CacheStaleness::NoCache => "no-cache",
+        CacheStaleness::Unreadable => "unreadable",
+        CacheStaleness::Outdated => "outdated",
+        CacheStaleness::Replaced => "replaced",
+        CacheStaleness::Added => "added",
+        CacheStaleness::Removed => "removed",
+        CacheStaleness::Changed => "changed",
+        CacheStaleness::Touched => "touched",
+        CacheStaleness::Closed => "closed",
+        CacheStaleness::Opened => "opened",
+        CacheStaleness::Other => "other",
     }
 }
 
 /// A modulepath that can have no cache. Prints a hint if another place would help.
-pub(super) fn barred(modulepath: &Path, barrier: &Barrier, printer: &Printer) -> CacheLeftOut {
-    if matches!(barrier, Barrier::Above(_)) {
+pub(super) fn barred(modulepath: &Path, barrier: &CacheBarrier, printer: &Printer) -> CacheLeftOut {
+    if matches!(barrier, CacheBarrier::Above(_)) {
         printer.hint(OUTSIDE);
     }
     CacheLeftOut { modulepath: shown(modulepath), why: barrier.to_string() }

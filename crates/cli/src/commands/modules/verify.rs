@@ -7,7 +7,7 @@ use crate::flags::ModulesVerify;
 use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
-use quell_modules::verify::{Comparison, Difference, Side, Tools};
+use quell_modules::verify::{Difference, JudgedComparison, JudgedSide, ToolsJudge};
 use quell_report::terminal;
 use quell_report::view::{ModulesVerifyView, SCHEMA_VERSION};
 use std::num::NonZero;
@@ -19,13 +19,13 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
         return Err(Failure::message(message)
             .hint("give the same number on both sides, in the same order, separated by colons"));
     }
-    let side = |named: &[PathBuf], variables| -> Result<Side, Failure> {
+    let side = |named: &[PathBuf], variables| -> Result<JudgedSide, Failure> {
         if let Some(path) = named.iter().find(|path| !path.is_dir()) {
             return Err(Failure::message(format!("`{}` is not a directory", shown(path)))
                 .hint("give modulepaths, separated by colons"));
         }
         let modulepaths = named.iter().map(|path| paths::plain(path)).collect::<Result<_, _>>()?;
-        Ok(Side { modulepaths, variables, root: None, over: Vec::new() })
+        Ok(JudgedSide { modulepaths, variables, root: None, over: Vec::new() })
     };
     let variables = flags.with.iter().map(|setting| {
         let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
         })
     });
     let (old, new) = (side(&flags.old, Vec::new())?, side(&flags.new, variables.collect::<Result<_, _>>()?)?);
-    let judge = Tools {
+    let judge = ToolsJudge {
         tools: site::tools(&flags.site.tools)?,
         users: site::users(&flags.site.users)?,
         members: site::members(&flags.groups)?,
@@ -54,7 +54,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
     Ok(u8::from(differs > 0))
 }
 
-fn view(judge: &Tools, comparison: &Comparison, differing: usize) -> ModulesVerifyView {
+fn view(judge: &ToolsJudge, comparison: &JudgedComparison, differing: usize) -> ModulesVerifyView {
     ModulesVerifyView {
         schema_version: SCHEMA_VERSION,
         tools: judge.tools.iter().map(ToString::to_string).collect(),

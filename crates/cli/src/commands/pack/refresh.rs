@@ -10,7 +10,7 @@ use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::write::{Audience, ImageForm};
-use quell_mount::Trust;
+use quell_mount::ImageTrust;
 use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8, Failure> {
-    let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
+    let opened = match quell_mount::view_trusted(path, ImageTrust::OwnerOrRoot) {
         Ok(opened) => images::sound(path, opened)?,
         Err(error) if error.is_distrust() => {
             let failure = Failure::new(error).context(format!("image `{}`", shown(path)));
@@ -59,7 +59,7 @@ pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Resul
     Ok(0)
 }
 
-/// Reads a file of `quell run --learn`, which must be of the image.
+/// Reads a file that `quell run --learn` wrote.
 fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
@@ -71,7 +71,7 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
     })
 }
 
-/// A compressed image stays one.
+/// A compressed image stays compressed.
 fn form(flags: &Pack, path: &Path) -> Result<ImageForm, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;

@@ -6,7 +6,7 @@ use crate::flags::PredictCreate;
 use crate::printer::Printer;
 use crate::{html, output};
 use quell_predict::create::{
-    self, Connections, CreateForecast, CreateRequest, Directory, DirectoryState, InodeToken, split,
+    self, Connections, CreateForecast, CreateRequest, DirectoryAge, DirectoryState, InodeToken, split,
 };
 use quell_predict::{Profile, ProfileKind};
 
@@ -46,7 +46,7 @@ fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> 
 fn request(flags: &PredictCreate, profile: &Profile) -> CreateRequest {
     let own = DirectoryState::of(profile);
     let state = DirectoryState {
-        directory: if flags.grown { Directory::Grown } else { own.directory },
+        directory: if flags.grown { DirectoryAge::Grown } else { own.directory },
         blocks: flags.pre_split.map_or(own.blocks, split::blocks),
         inode_token: if flags.serial_token { InodeToken::Serial } else { own.inode_token },
         connections: if flags.all_to_all { Connections::AllToAll } else { own.connections },

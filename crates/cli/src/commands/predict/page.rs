@@ -10,7 +10,7 @@ use quell_report::view::{self, PredictedChange, PredictedChanges};
 use std::path::Path;
 
 /// The predictions, with their question.
-pub(super) struct Asked<'a> {
+pub(super) struct AskedPredictions<'a> {
     pub(super) scripts: &'a [StartScript],
     pub(super) question: &'a StartQuestion,
     pub(super) forecasts: &'a [(Profile, StartForecast)],
@@ -18,14 +18,14 @@ pub(super) struct Asked<'a> {
 
 /// Writes the page to `file`.
 pub(super) fn write(
-    asked: &Asked<'_>,
+    asked: &AskedPredictions<'_>,
     object: &view::PredictView,
     file: &Path,
     measured: Option<&Path>,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let measured = measured.map(measured::load).transpose()?.unwrap_or_default();
-    let Asked { scripts, question, forecasts } = asked;
+    let AskedPredictions { scripts, question, forecasts } = asked;
     let what_ifs = forecasts.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
     let page = view::page_of_start(object, what_ifs, &measured);
     html::write(&quell_report::html::prediction(&page, object)?, file, printer)

@@ -1,6 +1,6 @@
 //! `quell predict T...`: how long a program takes to start.
 
-use super::tree::{self, Tree};
+use super::tree::{self, RecordedPlaces};
 use super::{page, profiles};
 use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
@@ -62,7 +62,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
     let object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
     if let Some(file) = &flags.html {
-        let asked = page::Asked { scripts: &scripts, question: &question, forecasts: &forecasts };
+        let asked = page::AskedPredictions { scripts: &scripts, question: &question, forecasts: &forecasts };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
     }
     match (flags.json, &flags.html) {
@@ -128,7 +128,7 @@ fn scripts_below(
 ) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
     let (mut scripts, mut trees) = (Vec::new(), Vec::new());
     for recording in &trace.recordings {
-        let tree = Tree::of(recording, roots);
+        let tree = RecordedPlaces::of(recording, roots);
         let mut script =
             StartScript::of(recording, roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
         trees.push(tree);
@@ -171,7 +171,7 @@ fn slept(scripts: &[StartScript]) -> Option<String> {
     let longest = gaps.fold(0.0, f64::max);
     (longest >= LONG).then(|| {
         format!(
-            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` says what it computes"
+            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` gives the time that it computes"
         )
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! A recording that met only absent names in a directory does not say whether the directory was there, and that decides
 //! whether each of the names was asked for or the directory once. The tree is looked at only where it is still the recorded
-//! one; otherwise such directories are taken as there, which is the larger prediction, and a note says so.
+//! one; otherwise such directories are taken as present, which is the larger prediction, and a note says so.
 
 use quell_base::shown;
 use quell_predict::Roots;
@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The tree of one recording, as far as this machine can tell.
-pub(super) struct Tree {
+pub(super) struct RecordedPlaces {
     tops: Vec<PathBuf>,
     /// The end of the recording. Unit: seconds since 1970.
     recorded: f64,
@@ -33,7 +33,7 @@ enum Answer {
     Unknown(String),
 }
 
-impl Tree {
+impl RecordedPlaces {
     /// Looks at the tops, and at some of the files that the recording used.
     pub(super) fn of(recording: &Recording, roots: &Roots) -> Self {
         let tops = tops(recording, roots);
@@ -90,9 +90,9 @@ impl Tree {
     }
 }
 
-/// The state of directories that recordings do not tell of. Shape: at most one line of what was taken as there, and
-/// one of what was not.
-pub(super) fn notes(trees: &[Tree]) -> Vec<String> {
+/// The state of directories that recordings do not tell of. Shape: at most one line of those taken as present, and
+/// one of absent ones.
+pub(super) fn notes(trees: &[RecordedPlaces]) -> Vec<String> {
     let (mut absent, mut taken, mut reasons) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for tree in trees {
         for (path, answer) in tree.answers.borrow().iter() {
@@ -108,7 +108,8 @@ pub(super) fn notes(trees: &[Tree]) -> Vec<String> {
     }
     let mut notes = Vec::new();
     if let (Some(first), Some(why)) = (taken.first(), reasons.first()) {
-        notes.push(format!("{} taken as there: the recording does not tell, and {why}", are(&taken, first)));
+        notes
+            .push(format!("{} taken as present: the recording does not tell, and {why}", are(&taken, first)));
     }
     if let Some(first) = absent.first() {
         notes.push(format!(

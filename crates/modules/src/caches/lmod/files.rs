@@ -1,7 +1,7 @@
 //! The files of a cache of Lmod: making them with Lmod's own program, putting them into place, and checking whether Lmod
 //! uses them.
 
-use super::super::{PATIENCE, Staleness};
+use super::super::{CacheStaleness, PATIENCE};
 use super::literal;
 use crate::ModulesError;
 use crate::place;
@@ -197,7 +197,7 @@ pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError
 /// files.
 ///
 /// Source: `Cache.lua` of Lmod: a cache older than the timestamp, compared by seconds, is ignored without a message.
-pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<Staleness> {
+pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<CacheStaleness> {
     let paths = || known.keys().map(|name| directory.join(name));
     let settings = directory.join(SETTINGS);
     let seconds = |path: &Path| {
@@ -208,18 +208,18 @@ pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Optio
     };
     let stamp = seconds(&directory.join(TIMESTAMP));
     if known.is_empty() || stamp.is_none() || paths().chain([settings.clone()]).any(|path| !path.is_file()) {
-        return Some(Staleness::NoCache);
+        return Some(CacheStaleness::NoCache);
     }
     let is_entered = directory.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 1 == 1);
     if !is_entered || !paths().chain([settings]).all(|path| place::is_open(&path)) {
-        return Some(Staleness::Unreadable);
+        return Some(CacheStaleness::Unreadable);
     }
     if paths().any(|path| seconds(&path) < stamp) {
-        return Some(Staleness::Outdated);
+        return Some(CacheStaleness::Outdated);
     }
     // An unknown file was made by another program.
     let now = prints(directory);
-    (now.ok().as_ref() != Some(known)).then_some(Staleness::Replaced)
+    (now.ok().as_ref() != Some(known)).then_some(CacheStaleness::Replaced)
 }
 
 /// Writes the settings file that LMOD_RC names.

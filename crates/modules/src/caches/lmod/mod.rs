@@ -14,11 +14,11 @@ mod files;
 mod literal;
 mod sources;
 
-use super::digest::Reader;
-use super::{Barrier, Builder, StaleEntry, Staleness, eligibility};
+use super::digest::DigestTool;
+use super::{CacheBarrier, CacheBuilder, CacheStaleness, StaleEntry, eligibility};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::Tree;
+use crate::scan::ModuleTree;
 use crate::tools::{Tool, ToolKind, User};
 pub use files::SETTINGS;
 pub use sources::LIST;
@@ -27,30 +27,30 @@ use std::path::{Path, PathBuf};
 
 /// A cache after a build. The build may have left it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltLmodCache {
     /// The cache was built now.
     pub rebuilt: bool,
     /// Modulepaths in it.
     pub modulepaths: Vec<PathBuf>,
     /// Modulepaths that are left out, with the reasons.
-    pub left_out: Vec<(PathBuf, Barrier)>,
+    pub left_out: Vec<(PathBuf, CacheBarrier)>,
     /// Length of the file that Lmod reads. Unit: bytes.
     pub bytes: u64,
 }
 
 /// A cache that no user sees yet. No other process builds in its directory while this value exists.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedLmodCache {
     /// The cache as it will be.
-    pub built: Built,
+    pub built: BuiltLmodCache,
     directory: PathBuf,
     sources: Sources,
     /// `None` where the last cache needs no change.
     aside: Option<tempfile::TempDir>,
-    lock: crate::lock::Lock,
+    lock: crate::lock::DirectoryLock,
 }
 
-impl Prepared {
+impl PreparedLmodCache {
     /// The settings file with which Lmod uses the new cache before it is in its place; `None` where nothing changes.
     pub fn settings(&self) -> Option<PathBuf> {
         Some(self.aside.as_ref()?.path().join(SETTINGS))
@@ -59,7 +59,7 @@ impl Prepared {
     /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
     /// **Errors**: [`ModulesError::Write`].
-    pub fn install(mut self) -> Result<Built, ModulesError> {
+    pub fn install(mut self) -> Result<BuiltLmodCache, ModulesError> {
         let Some(aside) = self.aside else { return Ok(self.built) };
         self.sources.files = files::prints(aside.path())?;
         files::install(aside.path(), &self.directory)?;
@@ -75,12 +75,12 @@ impl Prepared {
 
 /// Builds the cache of modulepaths in `directory` and puts it in its place without a comparison of answers. See [`prepare`].
 ///
-/// **Errors**: those of [`prepare`] and [`Prepared::install`].
+/// **Errors**: those of [`prepare`] and [`PreparedLmodCache::install`].
 pub fn build<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepaths: &[PathBuf],
     directory: &Path,
-) -> Result<Built, ModulesError> {
+) -> Result<BuiltLmodCache, ModulesError> {
     prepare(builder, modulepaths, directory)?.install()
 }
 
@@ -90,10 +90,10 @@ pub fn build<'a>(
 /// makes none; [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
 /// [`ModulesError::Busy`]; those of reading, running and writing.
 pub fn prepare<'a>(
-    builder: impl Into<Builder<'a>>,
+    builder: impl Into<CacheBuilder<'a>>,
     modulepaths: &[PathBuf],
     directory: &Path,
-) -> Result<Prepared, ModulesError> {
+) -> Result<PreparedLmodCache, ModulesError> {
     let builder = builder.into();
     let tool = builder.tool;
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
@@ -101,7 +101,7 @@ pub fn prepare<'a>(
     // Every user evaluates the files of this directory, root included.
     place::make_trusted_directory(&directory)?;
     let user = builder.user(&wanted.trees.iter().collect::<Vec<_>>())?;
-    let lock = crate::lock::Lock::inside(&directory)?;
+    let lock = crate::lock::DirectoryLock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
     let sources = Sources::of(tool, &wanted.trees);
     let is_same = sources::read(&directory)
@@ -120,8 +120,8 @@ pub fn prepare<'a>(
             sources.added.push(Source::added(&path)?);
         }
     }
-    let built = Built { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
-    Ok(Prepared { built, directory, sources, aside, lock })
+    let built = BuiltLmodCache { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
+    Ok(PreparedLmodCache { built, directory, sources, aside, lock })
 }
 
 /// Modulepaths that modulefiles add, each with one that has such a modulefile, as the spider of Lmod follows them; none for another
@@ -148,7 +148,7 @@ fn refuse_closed(path: &Path, directory: &Path) -> Result<(), ModulesError> {
         tree => tree?,
     };
     tree.refuse_special()?;
-    match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+    match eligibility::of_lmod(&tree, directory, |entry| DigestTool::Lmod.looks_at(entry)) {
         Some(barrier) => Err(ModulesError::Barred { path: path.to_owned(), barrier }),
         None => Ok(()),
     }
@@ -166,10 +166,12 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<StaleEntry>)>, Module
     for source in &sources.modulepaths {
         let changes = match sources::tree(&source.path()) {
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
-                whole(Staleness::Removed)
+                whole(CacheStaleness::Removed)
             }
             // Readers of the cache would see what lies behind the closed directory.
-            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(Staleness::Closed),
+            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => {
+                whole(CacheStaleness::Closed)
+            }
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -183,7 +185,7 @@ fn of_added(directory: &Path, sources: &Sources) -> Result<Vec<(PathBuf, Vec<Sta
     let mut found = Vec::new();
     for source in &sources.added {
         let is_closed = refuse_closed(&source.path(), directory).is_err();
-        let changes = if is_closed { whole(Staleness::Closed) } else { source.changes_now()? };
+        let changes = if is_closed { whole(CacheStaleness::Closed) } else { source.changes_now()? };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
     }
     Ok(found)
@@ -191,41 +193,41 @@ fn of_added(directory: &Path, sources: &Sources) -> Result<Vec<(PathBuf, Vec<Sta
 
 /// The effect that a build would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingLmodCache {
     /// The reasons to build a cache; empty where it needs no change. Shape: as [`check`].
     pub changes: Vec<(PathBuf, Vec<StaleEntry>)>,
     /// Modulepaths that would be left out, with the reasons.
-    pub left_out: Vec<(PathBuf, Barrier)>,
+    pub left_out: Vec<(PathBuf, CacheBarrier)>,
 }
 
 /// Tells the effect of building the cache of these modulepaths in `directory`.
 ///
 /// **Errors**: those of [`prepare`], except those of running and writing.
-pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, ModulesError> {
+pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<PendingLmodCache, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     if !directory.join(LIST).is_file() {
-        let changes = vec![(directory, whole(Staleness::NoCache))];
-        return Ok(Pending { changes, left_out: wanted.left_out });
+        let changes = vec![(directory, whole(CacheStaleness::NoCache))];
+        return Ok(PendingLmodCache { changes, left_out: wanted.left_out });
     }
     let last = sources::read(&directory)?;
     let mut found = of_itself(&directory, &last);
     for tree in &wanted.trees {
         let known = last.modulepaths.iter().find(|source| source.path() == tree.root);
-        let changes = known.map_or_else(|| whole(Staleness::Added), |source| source.changes(tree));
+        let changes = known.map_or_else(|| whole(CacheStaleness::Added), |source| source.changes(tree));
         found.extend((!changes.is_empty()).then(|| (tree.root.clone(), changes)));
     }
     found.extend(of_added(&directory, &last)?);
     let is_wanted = |path: &PathBuf| wanted.trees.iter().any(|tree| tree.root == *path);
     for path in last.modulepaths.iter().map(|source| source.path()).filter(|path| !is_wanted(path)) {
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
-        found.push((path, whole(if is_closed { Staleness::Closed } else { Staleness::Removed })));
+        found.push((path, whole(if is_closed { CacheStaleness::Closed } else { CacheStaleness::Removed })));
     }
-    Ok(Pending { changes: found, left_out: wanted.left_out })
+    Ok(PendingLmodCache { changes: found, left_out: wanted.left_out })
 }
 
 /// A difference of the whole modulepath.
-fn whole(what: Staleness) -> Vec<StaleEntry> {
+fn whole(what: CacheStaleness) -> Vec<StaleEntry> {
     vec![StaleEntry { path: Vec::new(), what }]
 }
 
@@ -233,15 +235,15 @@ fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<StaleEntr
     // A list of an earlier version lacks modulepaths.
     let fault = match sources.is_complete() {
         true => files::fault(directory, &sources.files),
-        false => Some(Staleness::Replaced),
+        false => Some(CacheStaleness::Replaced),
     };
     fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }
 
 /// The modulepaths that a cache can hold, and those that it cannot hold.
 struct Wanted {
-    trees: Vec<Tree>,
-    left_out: Vec<(PathBuf, Barrier)>,
+    trees: Vec<ModuleTree>,
+    left_out: Vec<(PathBuf, CacheBarrier)>,
 }
 
 impl Wanted {
@@ -256,7 +258,7 @@ impl Wanted {
             }
             let tree = sources::tree(&modulepath)?;
             tree.refuse_special()?;
-            match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+            match eligibility::of_lmod(&tree, directory, |entry| DigestTool::Lmod.looks_at(entry)) {
                 Some(barrier) => wanted.left_out.push((modulepath, barrier)),
                 None => wanted.trees.push(tree),
             }

@@ -1,10 +1,10 @@
 //! The sources of a cache of Lmod: a digest for each name that Lmod looks at, because the cache itself holds none.
 
-use super::super::digest::{Reader, digest, prints};
-use super::super::{StaleEntry, Staleness};
+use super::super::digest::{DigestTool, digest, prints};
+use super::super::{CacheStaleness, StaleEntry};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{EntryKind, ScanOptions, Tree};
+use crate::scan::{EntryKind, ModuleTree, ScanOptions};
 use crate::tools::Tool;
 use quell_base::{escape, shown};
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ const LONGEST: u64 = 1 << 28;
 
 impl Sources {
     /// The sources of trees that [`tree`] read, without the cache's own files.
-    pub(super) fn of(tool: &Tool, trees: &[Tree]) -> Self {
+    pub(super) fn of(tool: &Tool, trees: &[ModuleTree]) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             tool: tool.to_string(),
@@ -73,10 +73,10 @@ impl Sources {
 }
 
 impl Source {
-    fn of(tree: &Tree) -> Self {
+    fn of(tree: &ModuleTree) -> Self {
         let names =
-            prints(tree, Reader::Lmod).into_iter().map(|(path, print)| (escape(path), print)).collect();
-        Self { path: shown(&tree.root), digest: digest(tree, Reader::Lmod), names }
+            prints(tree, DigestTool::Lmod).into_iter().map(|(path, print)| (escape(path), print)).collect();
+        Self { path: shown(&tree.root), digest: digest(tree, DigestTool::Lmod), names }
     }
 
     /// A modulepath that a modulefile adds.
@@ -104,8 +104,8 @@ impl Source {
         let now = self.now()?;
         let whole = |what| Ok(vec![StaleEntry { path: Vec::new(), what }]);
         match (self.digest.is_empty(), now.digest.is_empty()) {
-            (true, false) => whole(Staleness::Added),
-            (false, true) => whole(Staleness::Removed),
+            (true, false) => whole(CacheStaleness::Added),
+            (false, true) => whole(CacheStaleness::Removed),
             _ => Ok(self.changes_to(now)),
         }
     }
@@ -115,7 +115,7 @@ impl Source {
     }
 
     /// The differences from the present tree. Shape: sorted.
-    pub(super) fn changes(&self, tree: &Tree) -> Vec<StaleEntry> {
+    pub(super) fn changes(&self, tree: &ModuleTree) -> Vec<StaleEntry> {
         self.changes_to(Self::of(tree))
     }
 
@@ -123,12 +123,13 @@ impl Source {
         let now = now.names;
         let change = |name: &String, what| StaleEntry { path: name.clone().into_bytes(), what };
         let gone = self.names.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| change(name, Staleness::Removed));
+        let gone = gone.map(|name| change(name, CacheStaleness::Removed));
         let changed = now.iter().filter_map(|(name, print)| match self.names.get(name) {
-            None => Some(change(name, Staleness::Added)),
-            Some(before) if before != print => {
-                Some(change(name, if name.is_empty() { Staleness::Other } else { Staleness::Changed }))
-            }
+            None => Some(change(name, CacheStaleness::Added)),
+            Some(before) if before != print => Some(change(
+                name,
+                if name.is_empty() { CacheStaleness::Other } else { CacheStaleness::Changed },
+            )),
             Some(_) => None,
         });
         let mut changes: Vec<StaleEntry> = gone.chain(changed).collect();
@@ -151,10 +152,10 @@ pub(super) fn read(directory: &Path) -> Result<Sources, ModulesError> {
 
 /// A modulepath as Lmod sees it, with the directories that Environment Modules leaves out, such as `CVS`.
 ///
-/// **Errors**: those of [`Tree::scan`].
-pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
-    let mut tree = Tree::scan(modulepath, ScanOptions::default())?;
-    let left_out = |tree: &Tree| -> Vec<_> {
+/// **Errors**: those of [`ModuleTree::scan`].
+pub(super) fn tree(modulepath: &Path) -> Result<ModuleTree, ModulesError> {
+    let mut tree = ModuleTree::scan(modulepath, ScanOptions::default())?;
+    let left_out = |tree: &ModuleTree| -> Vec<_> {
         let entries = tree.entries.iter().filter(|entry| {
             entry.kind == EntryKind::IgnoredDirectory && !matches!(entry.name(), b".git" | b".svn")
         });
@@ -167,7 +168,7 @@ pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
         if !seen.insert(identity) {
             continue;
         }
-        let below = match Tree::scan(&tree.full_path(&path), ScanOptions::default()) {
+        let below = match ModuleTree::scan(&tree.full_path(&path), ScanOptions::default()) {
             // An unreadable directory is judged by its permissions, which are known.
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
                 continue;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 use quell_image::{FileKind as Kind, Image, Nid};
 
 use crate::lock;
-use crate::memory::Shared;
+use crate::memory::SharedImage;
 
 /// Device numbers here of the devices that the image names.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) struct KnownNodes {
 
 impl Identities {
     /// Reads all nodes of the image at the first call.
-    pub(crate) fn get(&self, image: &Image<Shared>) -> &KnownNodes {
+    pub(crate) fn get(&self, image: &Image<SharedImage>) -> &KnownNodes {
         self.0.get_or_init(|| {
             let mut known = KnownNodes::default();
             for nid in image.nodes() {
@@ -60,7 +60,7 @@ impl Identities {
 }
 
 impl KnownNodes {
-    fn note_names(&mut self, image: &Image<Shared>, directory: Nid) {
+    fn note_names(&mut self, image: &Image<SharedImage>, directory: Nid) {
         let Ok(entries) = image.entries(directory) else { return };
         for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
             if entry.kind != Kind::Directory

@@ -22,7 +22,7 @@ use super::originals::Originals;
 use super::packed::Packed;
 use super::references::References;
 use crate::counters::Counters;
-use crate::fuse::abi::Totals;
+use crate::fuse::abi::StatfsBytes;
 use crate::fuse::device::Device;
 use identities::{Devices, Identities};
 
@@ -220,7 +220,7 @@ impl Bindings {
     }
 
     /// The totals for a frozen node are those of its root: tools that walk trees ask in every directory.
-    pub(crate) fn original_totals(&self, node: Node) -> Result<Totals, Errno> {
+    pub(crate) fn original_totals(&self, node: Node) -> Result<StatfsBytes, Errno> {
         let original = match node {
             Node::Frozen(nid) => self.original(Node::Frozen(self.packed.root_above(nid)))?,
             Node::Found(_) => self.original(node)?,

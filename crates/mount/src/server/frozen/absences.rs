@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use quell_image::Nid;
 
 use crate::lock;
-use crate::server::log::{Log, Record};
+use crate::server::log::{Log, LogRecord};
 use crate::sys::shared::SharedMemory;
 
 /// The names that were told.
@@ -44,7 +44,7 @@ impl ToldAbsences {
             return true;
         }
         let words = [directory.value()];
-        if told.log.append(&Record { kind: 0, words: &words, text: name }).is_none() {
+        if told.log.append(&LogRecord { kind: 0, words: &words, text: name }).is_none() {
             return false;
         }
         told.names.entry(directory).or_default().insert(name.into())

@@ -23,7 +23,7 @@ use super::open_flags::changes_content;
 use super::packed::{Packed, damaged};
 use super::slots::Death;
 use crate::counters::Counters;
-use crate::fuse::abi::{Attr, Entry, OpenFlags, Opened, Validity};
+use crate::fuse::abi::{Attr, EntryReply, OpenFlags, OpenReply, Validity};
 use crate::fuse::listing::{ListedName, Listing, Pushed};
 use absences::ToldAbsences;
 use lists::Lists;
@@ -51,7 +51,7 @@ pub(crate) enum FrozenAnswer<T> {
 
 /// The time for which a question to the frozen tier can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum FrozenPatience {
     /// Other requests wait: do nothing now that takes an operation on the original.
     None,
     /// For an access control list of the original.
@@ -84,12 +84,12 @@ impl FrozenTier {
         &self,
         directory: Nid,
         name: &[u8],
-        patience: Patience,
-    ) -> Result<FrozenAnswer<Entry>, Errno> {
+        patience: FrozenPatience,
+    ) -> Result<FrozenAnswer<EntryReply>, Errno> {
         Ok(match self.packed.lookup(directory, name)? {
             Lookup::Found(nid) if self.packed.is_uncovered(nid)? => FrozenAnswer::AskOriginal,
             Lookup::Found(nid) if self.bindings.is_from_original(nid) => FrozenAnswer::AskOriginal,
-            Lookup::Found(nid) if patience == Patience::None && self.awaits_list(nid) => {
+            Lookup::Found(nid) if patience == FrozenPatience::None && self.awaits_list(nid) => {
                 FrozenAnswer::AskOriginal
             }
             Lookup::Found(nid) => {
@@ -102,16 +102,16 @@ impl FrozenTier {
                 // The notifier may have taken the names of a directory that went live just before this one was added.
                 match self.bindings.is_live(directory) {
                     true => FrozenAnswer::AskOriginal,
-                    false => FrozenAnswer::Known(Entry::absent(Validity::Forever)),
+                    false => FrozenAnswer::Known(EntryReply::absent(Validity::Forever)),
                 }
             }
-            Lookup::Absent | Lookup::Unknown => FrozenAnswer::Known(Entry::absent(Validity::Brief)),
+            Lookup::Absent | Lookup::Unknown => FrozenAnswer::Known(EntryReply::absent(Validity::Brief)),
         })
     }
 
     /// The entry of a frozen node; the lookup is not counted yet.
-    fn entry(&self, nid: Nid) -> Result<Entry, Errno> {
-        Ok(Entry {
+    fn entry(&self, nid: Nid) -> Result<EntryReply, Errno> {
+        Ok(EntryReply {
             node: Some(Node::Frozen(nid).encode(self.packed.root)),
             name_valid: Validity::Forever,
             attr_valid: Validity::Forever,
@@ -154,7 +154,7 @@ impl FrozenTier {
     }
 
     /// The entry of a node in a listing: complete, or its inode number alone.
-    fn listed_entry(&self, nid: Nid, everything: bool) -> Result<Entry, Errno> {
+    fn listed_entry(&self, nid: Nid, everything: bool) -> Result<EntryReply, Errno> {
         // Let the kernel look a name up itself if the answer takes the original.
         if everything
             && !self.packed.is_uncovered(nid)?
@@ -165,18 +165,18 @@ impl FrozenTier {
         }
         let attributes = self.packed.attributes(nid)?;
         let inode = self.packed.inode_numbers.of_device(attributes.device, attributes.inode);
-        Ok(Entry { attr: Attr { inode, ..Attr::default() }, ..Entry::absent(Validity::Brief) })
+        Ok(EntryReply { attr: Attr { inode, ..Attr::default() }, ..EntryReply::absent(Validity::Brief) })
     }
 
     /// Opens a file for which the image answers. The caller pushes its held pages first. `None` if the original is needed.
-    pub(crate) fn open(&self, nid: Nid, flags: u32, patience: Patience) -> Option<Opened> {
+    pub(crate) fn open(&self, nid: Nid, flags: u32, patience: FrozenPatience) -> Option<OpenReply> {
         if changes_content(OFlags::from_bits_retain(flags)) || self.bindings.is_altered(nid) {
             return None;
         }
         self.bindings.nodes.references().open(nid);
         // Another thread may have changed the file, or its directory, before it could see that it is open.
         let is_loose = self.bindings.is_loose(nid);
-        if self.bindings.is_altered(nid) || is_loose && patience == Patience::None {
+        if self.bindings.is_altered(nid) || is_loose && patience == FrozenPatience::None {
             self.bindings.nodes.references().close(nid);
             return None;
         }
@@ -184,7 +184,7 @@ impl FrozenTier {
             // If others took it away, the image still has it.
             let _may_be_gone = self.bindings.pin(Node::Frozen(nid));
         }
-        Some(Opened { handle: 0, flags: OpenFlags::KEEP_CACHE | OpenFlags::NO_FLUSH })
+        Some(OpenReply { handle: 0, flags: OpenFlags::KEEP_CACHE | OpenFlags::NO_FLUSH })
     }
 
     /// Tells whether the image has the extended attributes of `nid`: those of files that the recording asked for, or of all

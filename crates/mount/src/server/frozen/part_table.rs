@@ -62,11 +62,11 @@ struct File {
     /// A page that is not held was needed.
     exceeded: bool,
     /// The last version of the original that was compared with the held bytes, and true if they were equal.
-    compared: Option<(Version, bool)>,
+    compared: Option<(OriginalVersion, bool)>,
 }
 
 /// The version of an original: inode, time of change and of modification.
-pub(crate) type Version = (u64, (i64, u64), (i64, u64));
+pub(crate) type OriginalVersion = (u64, (i64, u64), (i64, u64));
 
 /// The state of the held pages: to be pushed, being pushed, in the kernel's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +104,7 @@ impl Refusing {
 
 /// The decision about a READ of which not everything is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum PartVerdict {
     Refuse,
     AskOriginal,
 }
@@ -117,9 +117,9 @@ const PUSHING: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl File {
-    fn judge(&mut self, pages: Range<u64>, direct: bool, refusing: Refusing) -> Verdict {
+    fn judge(&mut self, pages: Range<u64>, direct: bool, refusing: Refusing) -> PartVerdict {
         if direct {
-            return Verdict::AskOriginal;
+            return PartVerdict::AskOriginal;
         }
         self.exceeded |= pages.end - pages.start <= 1;
         let may = match refusing {
@@ -128,12 +128,12 @@ impl File {
             Refusing::Nothing => false,
         };
         if self.exceeded || !may {
-            return Verdict::AskOriginal;
+            return PartVerdict::AskOriginal;
         }
         if refusing == Refusing::Once {
             self.refused.insert(pages);
         }
-        Verdict::Refuse
+        PartVerdict::Refuse
     }
 }
 
@@ -215,18 +215,18 @@ impl Parts {
     }
 
     /// Judges a READ of which not everything is held, in a file of `size` bytes.
-    pub(crate) fn judge(&self, nid: Nid, read: &Read, size: u64) -> Verdict {
+    pub(crate) fn judge(&self, nid: Nid, read: &Read, size: u64) -> PartVerdict {
         let pages = pages(read.offset..read.range().end.min(size));
         lock(&self.table).files.entry(nid).or_default().judge(pages, read.direct, self.refusing)
     }
 
     /// The last version of the original that was compared, and true if it has the held bytes.
-    pub(crate) fn compared(&self, nid: Nid) -> Option<(Version, bool)> {
+    pub(crate) fn compared(&self, nid: Nid) -> Option<(OriginalVersion, bool)> {
         lock(&self.table).files.get(&nid).and_then(|file| file.compared)
     }
 
     /// Notes the outcome of a comparison.
-    pub(crate) fn note_compared(&self, nid: Nid, version: Version, same: bool) {
+    pub(crate) fn note_compared(&self, nid: Nid, version: OriginalVersion, same: bool) {
         lock(&self.table).files.entry(nid).or_default().compared = Some((version, same));
     }
 }
@@ -245,21 +245,21 @@ mod tests {
     fn read_ahead_is_refused_once_where_pages_may_be_kept_together() {
         let mut file = File::default();
         let judge = |file: &mut File, pages| file.judge(pages, false, Refusing::Once);
-        assert_eq!(judge(&mut file, 0..32), Verdict::Refuse);
-        assert_eq!(judge(&mut file, 16..48), Verdict::Refuse);
+        assert_eq!(judge(&mut file, 0..32), PartVerdict::Refuse);
+        assert_eq!(judge(&mut file, 16..48), PartVerdict::Refuse);
         // Pages that the kernel keeps as one are asked for again as one.
-        assert_eq!(judge(&mut file, 8..24), Verdict::AskOriginal);
+        assert_eq!(judge(&mut file, 8..24), PartVerdict::AskOriginal);
         file.refused.remove(8..24);
-        assert_eq!(judge(&mut file, 8..24), Verdict::Refuse);
+        assert_eq!(judge(&mut file, 8..24), PartVerdict::Refuse);
     }
 
     #[test]
     fn read_ahead_is_refused_again_where_each_page_is_kept_by_itself() {
         let mut file = File::default();
         for _ in 0..3 {
-            assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
+            assert_eq!(file.judge(0..32, false, Refusing::Any), PartVerdict::Refuse);
         }
-        assert_eq!(file.judge(0..1, false, Refusing::Any), Verdict::AskOriginal);
+        assert_eq!(file.judge(0..1, false, Refusing::Any), PartVerdict::AskOriginal);
     }
 
     #[test]
@@ -277,16 +277,16 @@ mod tests {
     #[test]
     fn what_goes_past_the_cache_is_answered() {
         let mut file = File::default();
-        assert_eq!(file.judge(0..32, true, Refusing::Any), Verdict::AskOriginal);
-        assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
+        assert_eq!(file.judge(0..32, true, Refusing::Any), PartVerdict::AskOriginal);
+        assert_eq!(file.judge(0..32, false, Refusing::Any), PartVerdict::Refuse);
     }
 
     #[test]
     fn after_a_page_that_was_needed_nothing_is_refused() {
         let mut file = File::default();
-        assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
-        assert_eq!(file.judge(7..8, false, Refusing::Any), Verdict::AskOriginal);
-        assert_eq!(file.judge(64..96, false, Refusing::Any), Verdict::AskOriginal);
+        assert_eq!(file.judge(0..32, false, Refusing::Any), PartVerdict::Refuse);
+        assert_eq!(file.judge(7..8, false, Refusing::Any), PartVerdict::AskOriginal);
+        assert_eq!(file.judge(64..96, false, Refusing::Any), PartVerdict::AskOriginal);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use quell_image::{FilePart as Part, Nid, Timestamp};
 use rustix::io::Errno;
 
 use super::FrozenTier;
-use super::part_table::Verdict;
+use super::part_table::PartVerdict;
 use super::pushes::Push;
 use crate::fuse::request::Read;
 use crate::server::node::Node;
@@ -132,7 +132,9 @@ impl FrozenTier {
 
     /// Tells whether a READ that is not held whole is to be refused.
     pub(crate) fn is_needless(&self, nid: Nid, read: &Read) -> bool {
-        self.packed.part(nid).is_some_and(|part| self.parts.judge(nid, read, part.size()) == Verdict::Refuse)
+        self.packed
+            .part(nid)
+            .is_some_and(|part| self.parts.judge(nid, read, part.size()) == PartVerdict::Refuse)
     }
 
     /// Refuses to mix held bytes of a file with an original that has changed. If only the original's times or inode differ, it

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::LiveTier;
 use crate::fuse::request::Caller;
 use crate::server::handles::Handle;
-use crate::server::slots::{Attempt, Before, Note};
+use crate::server::slots::{Attempt, EarlierProgress, SlotNote};
 
 impl LiveTier {
     /// Appends `data`. The caller holds the handle's lock. Returns how many bytes of it were written.
@@ -31,15 +31,15 @@ impl LiveTier {
         attempt: Attempt<'_>,
     ) -> Result<usize, Errno> {
         let appended = match attempt.before() {
-            Before::Done(Ok(())) | Before::Complete(Ok(())) => {
-                return Ok(usize::try_from(attempt.remembered(Note::Written)).unwrap_or(data.len()));
+            EarlierProgress::Done(Ok(())) | EarlierProgress::Complete(Ok(())) => {
+                return Ok(usize::try_from(attempt.remembered(SlotNote::Written)).unwrap_or(data.len()));
             }
-            Before::Done(Err(errno)) | Before::Complete(Err(errno)) => return Err(errno),
-            Before::Begun => self.appended_before(handle, file, data, attempt)?,
-            Before::Nothing => {
-                attempt.remember(Note::Size, rustix::fs::fstat(file)?.st_size.cast_unsigned());
+            EarlierProgress::Done(Err(errno)) | EarlierProgress::Complete(Err(errno)) => return Err(errno),
+            EarlierProgress::Begun => self.appended_before(handle, file, data, attempt)?,
+            EarlierProgress::Nothing => {
+                attempt.remember(SlotNote::Size, rustix::fs::fstat(file)?.st_size.cast_unsigned());
                 rustix::fs::seek(file, SeekFrom::Start(0))?;
-                attempt.remember(Note::Progress, Progress { appended: 0, position: 0 }.pack());
+                attempt.remember(SlotNote::Progress, Progress { appended: 0, position: 0 }.pack());
                 attempt.begin();
                 0
             }
@@ -57,7 +57,7 @@ impl LiveTier {
         } else {
             Ok(appended)
         };
-        attempt.remember(Note::Written, *outcome.as_ref().unwrap_or(&0) as u64);
+        attempt.remember(SlotNote::Written, *outcome.as_ref().unwrap_or(&0) as u64);
         attempt.finish(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
         outcome
     }
@@ -70,19 +70,19 @@ impl LiveTier {
         data: &[u8],
         attempt: Attempt<'_>,
     ) -> Result<usize, Errno> {
-        let known = Progress::unpack(attempt.remembered(Note::Progress));
+        let known = Progress::unpack(attempt.remembered(SlotNote::Progress));
         let position = rustix::fs::seek(file, SeekFrom::Current(0))?;
         let appended = known.appended.min(data.len());
         if position & POSITION == known.position {
             return Ok(appended);
         }
-        let room = position.checked_sub(attempt.remembered(Note::Size)).filter(|room| *room > 0);
+        let room = position.checked_sub(attempt.remembered(SlotNote::Size)).filter(|room| *room > 0);
         let rest = &data[appended..];
         // Less room than that only where another process cut the file meanwhile.
         let most = usize::try_from(room.unwrap_or(position)).map_or(rest.len(), |room| room.min(rest.len()));
         let region = self.region_before(handle, position, most);
         let appended = appended + region.map_or(most, |region| overlap(&region, rest));
-        attempt.remember(Note::Progress, Progress { appended, position: position & POSITION }.pack());
+        attempt.remember(SlotNote::Progress, Progress { appended, position: position & POSITION }.pack());
         Ok(appended)
     }
 

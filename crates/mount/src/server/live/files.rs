@@ -16,12 +16,12 @@ use rustix::io::Errno;
 
 use super::LiveTier;
 use crate::counters::SentOn;
-use crate::fuse::abi::{self, OpenFlags, Opened};
+use crate::fuse::abi::{self, OpenFlags, OpenReply};
 use crate::fuse::request::{Caller, FileHandle, LockOwner, Read, Unique, Write};
 use crate::server::node::Node;
 use crate::server::open_flags::{changes_content, kept, opened_as};
 use crate::server::packed::damaged;
-use crate::server::slots::{Attempt, Note};
+use crate::server::slots::{Attempt, SlotNote};
 
 impl LiveTier {
     /// OPEN of an original.
@@ -31,7 +31,7 @@ impl LiveTier {
         flags: u32,
         caller: Caller,
         unique: Unique,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<OpenReply, Errno> {
         let flags = OFlags::from_bits_retain(flags);
         let original = self.bindings.pin(node)?;
         if changes_content(flags) {
@@ -49,7 +49,7 @@ impl LiveTier {
         file: OwnedFd,
         flags: OFlags,
         unique: Unique,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<OpenReply, Errno> {
         self.bindings
             .handles
             .open(node, Some(file), kept(flags), unique)
@@ -62,10 +62,10 @@ impl LiveTier {
         node: Node,
         caller: Caller,
         unique: Unique,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<OpenReply, Errno> {
         let file = self.packed.viewer.act_as(caller, || self.bindings.open_directory(node))??;
         let handle = self.bindings.handles.open(node, Some(file), OFlags::RDONLY, unique)?;
-        Ok(Opened { handle: handle.0, flags: OpenFlags::empty() })
+        Ok(OpenReply { handle: handle.0, flags: OpenFlags::empty() })
     }
 
     /// FLUSH: passes on the error that the original's file system gives at close.
@@ -157,7 +157,7 @@ impl LiveTier {
                 .viewer
                 .act_as(caller, || self.bindings.originals.write(&file, write.data, write.offset))??
         };
-        attempt.remember(Note::Written, written as u64);
+        attempt.remember(SlotNote::Written, written as u64);
         Ok(written)
     }
 

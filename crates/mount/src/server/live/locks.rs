@@ -15,7 +15,7 @@ use crate::server::lock_files::{LockFile, UNLOCK, last_of};
 use crate::server::lock_table::{Locking, OpenedForLocks, OwnerKey, Settled};
 use crate::server::node::Node;
 use crate::server::replies::completed;
-use crate::server::slots::{Attempt, Before};
+use crate::server::slots::{Attempt, EarlierProgress};
 
 impl LiveTier {
     /// SETLK and SETLKW.
@@ -31,9 +31,9 @@ impl LiveTier {
         let (unique, caller) = (request.unique, request.caller);
         let outcome = match attempt.before() {
             // The program may have gone on, and may have changed its locks since.
-            Before::Complete(outcome) => outcome.map(|()| Locking::Done),
+            EarlierProgress::Complete(outcome) => outcome.map(|()| Locking::Done),
             // It waits, or has waited: the table of locks answers.
-            Before::Begun => return reply.none(),
+            EarlierProgress::Begun => return reply.none(),
             _ => self.try_lock(node, wanted, unique, caller, waits, attempt),
         };
         if outcome == Ok(Locking::Waits) {

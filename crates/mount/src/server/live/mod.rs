@@ -33,7 +33,7 @@ use super::packed::Packed;
 use super::permissions::Evidence;
 use super::takeover::Takeover;
 use super::umasks::Umasks;
-use crate::fuse::abi::{Attr, Entry, Validity};
+use crate::fuse::abi::{Attr, EntryReply, Validity};
 use crate::fuse::listing::Listing;
 use crate::fuse::request::FileHandle;
 use readers::Readers;
@@ -71,14 +71,14 @@ impl LiveTier {
     }
 
     /// LOOKUP in the original of a directory.
-    pub(crate) fn lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
+    pub(crate) fn lookup(&self, directory: Node, name: &[u8]) -> Result<EntryReply, Errno> {
         let original = match self.bindings.is_live_node(directory) {
             true => self.bindings.pin(directory)?,
             false => self.bindings.original(directory)?,
         };
         match self.bindings.originals.find(&original, name) {
             Ok((found, stat)) => self.entry_of(directory, name, found, &stat),
-            Err(Errno::NOENT) => Ok(Entry::absent(self.absence_validity(directory))),
+            Err(Errno::NOENT) => Ok(EntryReply::absent(self.absence_validity(directory))),
             Err(errno) => Err(errno),
         }
     }
@@ -90,7 +90,7 @@ impl LiveTier {
         name: &[u8],
         found: OwnedFd,
         stat: &Stat,
-    ) -> Result<Entry, Errno> {
+    ) -> Result<EntryReply, Errno> {
         let counterpart = self.bindings.counterpart(directory, name, stat);
         let attr = self.original_attr(&found, stat, self.may_write_in(directory));
         self.bindings.nodes.shed(|node| self.bindings.may_lose_original(node));
@@ -110,7 +110,7 @@ impl LiveTier {
                 self.bindings.nodes.intern(key_of(stat), found, marks).ok_or(Errno::NFILE)?
             }
         };
-        Ok(Entry {
+        Ok(EntryReply {
             node: Some(node.encode(self.packed.root)),
             name_valid: self.name_validity(directory, name, counterpart, &attr),
             attr_valid: validity_of(&attr),
@@ -185,7 +185,7 @@ impl LiveTier {
         };
         let mut listing = Listing::new(size);
         // Without nodes: attributes would cost an operation each, whether the program wants them or not.
-        let nameless = Entry::absent(Validity::Brief);
+        let nameless = EntryReply::absent(Validity::Brief);
         let _one_at_a_time = crate::lock(&open.position);
         let _one_of_all_handles = reader.is_some().then(|| self.readers.listing());
         self.bindings.originals.list(&file, offset, &mut |name| {

@@ -13,7 +13,7 @@ use super::names::Making;
 use crate::server::node::{Node, key_of};
 use crate::server::notifier::Forget;
 use crate::server::originals::{path_of, reach};
-use crate::server::slots::Before;
+use crate::server::slots::EarlierProgress;
 use crate::server::takeover::leads_to;
 
 impl LiveTier {
@@ -26,7 +26,7 @@ impl LiveTier {
             &path_of(&directory).join(os(name)),
             attempt,
             || {
-                if attempt.before() == Before::Begun
+                if attempt.before() == EarlierProgress::Begun
                     && leads_to(&self.bindings.nodes, &directory, name, victim) == Some(false)
                 {
                     // Another process may have made something by that name meanwhile.
@@ -59,7 +59,7 @@ impl LiveTier {
             &path_of(&new).join(os(to.1)),
             attempt,
             || {
-                if attempt.before() == Before::Begun
+                if attempt.before() == EarlierProgress::Begun
                     && leads_to(&self.bindings.nodes, &new, to.1, moved) == Some(true)
                 {
                     return Ok(());

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{LiveTier, validity_of};
-use crate::fuse::abi::{Entry, Opened, device_of};
+use crate::fuse::abi::{EntryReply, OpenReply, device_of};
 use crate::fuse::request::{Caller, Create, Unique};
 use crate::server::node::Node;
 use crate::server::notifier::Forget;
@@ -36,7 +36,7 @@ impl LiveTier {
         making: Making<'_>,
         create: &Create<'_>,
         unique: Unique,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let Making { parent, name, caller, attempt } = making;
         let directory = self.expect_name(parent, name)?;
         let asked = OFlags::from_bits_retain(create.flags);
@@ -70,7 +70,7 @@ impl LiveTier {
         file: OwnedFd,
         flags: OFlags,
         unique: Unique,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let found = reopen(&file, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&found)?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
@@ -92,7 +92,7 @@ impl LiveTier {
         making: Making<'_>,
         create: &Create<'_>,
         unique: Unique,
-    ) -> Result<(Entry, Opened), Errno> {
+    ) -> Result<(EntryReply, OpenReply), Errno> {
         let directory = self.bindings.pin(making.parent)?;
         let asked = OFlags::from_bits_retain(create.flags);
         let flags = asked & (CREATING - OFlags::TRUNC) | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -111,7 +111,7 @@ impl LiveTier {
     }
 
     /// MKNOD.
-    pub(crate) fn make_node(&self, making: Making<'_>, bits: Bits, device: u32) -> Result<Entry, Errno> {
+    pub(crate) fn make_node(&self, making: Making<'_>, bits: Bits, device: u32) -> Result<EntryReply, Errno> {
         let kind = FileType::from_raw_mode(bits.mode);
         let device = device_of(device);
         self.make(making, kind, |directory, name| {
@@ -120,14 +120,14 @@ impl LiveTier {
     }
 
     /// MKDIR.
-    pub(crate) fn make_directory(&self, making: Making<'_>, bits: Bits) -> Result<Entry, Errno> {
+    pub(crate) fn make_directory(&self, making: Making<'_>, bits: Bits) -> Result<EntryReply, Errno> {
         self.make(making, FileType::Directory, |directory, name| {
             self.umasks.apply(bits, |mode| rustix::fs::mkdirat(directory, os(name), mode))
         })
     }
 
     /// SYMLINK.
-    pub(crate) fn make_symlink(&self, making: Making<'_>, target: &[u8]) -> Result<Entry, Errno> {
+    pub(crate) fn make_symlink(&self, making: Making<'_>, target: &[u8]) -> Result<EntryReply, Errno> {
         self.make(making, FileType::Symlink, |directory, name| {
             rustix::fs::symlinkat(os(target), directory, os(name))
         })
@@ -139,7 +139,7 @@ impl LiveTier {
         making: Making<'_>,
         kind: FileType,
         action: impl FnOnce(&OwnedFd, &[u8]) -> Result<(), Errno>,
-    ) -> Result<Entry, Errno> {
+    ) -> Result<EntryReply, Errno> {
         let Making { parent, name, caller, attempt } = making;
         let directory = self.expect_name(parent, name)?;
         let made = self.bindings.originals.change_once(
@@ -162,7 +162,7 @@ impl LiveTier {
     }
 
     /// LINK.
-    pub(crate) fn make_link(&self, making: Making<'_>, old: Node) -> Result<Entry, Errno> {
+    pub(crate) fn make_link(&self, making: Making<'_>, old: Node) -> Result<EntryReply, Errno> {
         let Making { parent, name, caller, attempt } = making;
         let directory = self.expect_name(parent, name)?;
         let original = self.bindings.pin(old)?;
@@ -185,7 +185,7 @@ impl LiveTier {
         self.bindings.nodes.count_lookup(old);
         self.bindings.nodes.mark_named(old);
         let attr = self.original_attr(&original, &stat, self.may_write_in(parent));
-        Ok(Entry {
+        Ok(EntryReply {
             node: Some(old.encode(self.packed.root)),
             name_valid: self.name_validity(parent, name, None, &attr),
             attr_valid: validity_of(&attr),

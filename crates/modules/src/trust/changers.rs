@@ -14,7 +14,7 @@ pub(crate) fn is_root() -> bool {
 
 /// Users other than root who can change something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hands {
+pub(crate) struct Changers {
     users: BTreeSet<u32>,
     /// Members of a group, or every user, can.
     many: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Hands {
 /// The users that can change a tree. The tree may be evaluated as the one user that can; as any other user it would misuse
 /// that user's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum ChangedBy {
     /// Root alone.
     Roots,
     /// One user, and root.
@@ -34,17 +34,17 @@ pub(crate) enum Whose {
     Many,
 }
 
-impl Hands {
+impl Changers {
     /// A place that a user other than root can change; `None` where there is none.
     pub(crate) fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
 
-    pub(crate) fn whose(&self) -> Whose {
+    pub(crate) fn changed_by(&self) -> ChangedBy {
         match (self.many, self.users.len(), self.users.first()) {
-            (false, 0, _) => Whose::Roots,
-            (false, 1, Some(user)) => Whose::Of(*user),
-            _ => Whose::Many,
+            (false, 0, _) => ChangedBy::Roots,
+            (false, 1, Some(user)) => ChangedBy::Of(*user),
+            _ => ChangedBy::Many,
         }
     }
 
@@ -81,8 +81,8 @@ impl Hands {
 
 /// Tells whether a file belongs to root, and no other user may write in it.
 pub(crate) fn is_roots(access: &Access) -> bool {
-    let mut hands = Hands::default();
-    hands.owner(access.uid, Path::new("/"));
-    hands.writers(access, Path::new("/"));
-    hands.whose() == Whose::Roots
+    let mut changers = Changers::default();
+    changers.owner(access.uid, Path::new("/"));
+    changers.writers(access, Path::new("/"));
+    changers.changed_by() == ChangedBy::Roots
 }
