@@ -39,6 +39,7 @@ use crate::roots::{RootChoice, RootScope};
 pub use crate::agreement::{Agreement, Disagreement};
 pub use crate::changes::{Alteration, Altered, NAMED};
 pub use crate::error::{NothingToPack, PackError};
+pub use crate::extents::{Extent, ExtentTracker};
 pub use crate::options::{Hold, PackOptions};
 pub use crate::outcome::{ChosenDirectory, LeftOutPath, PackProgress, Packed};
 pub use crate::outside::OutsideOperations;

@@ -9,9 +9,9 @@
 //!
 //! Whatever fails here, the command runs, plain; at most one line says why, once a job.
 
-use super::image::{is_on_first_node, request};
+use super::image::{READ_AHEAD, is_on_first_node, request};
 use super::launchers::launcher_in;
-use super::maker;
+use super::{beside, maker};
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
 use crate::failure::{Failure, OURS};
@@ -195,7 +195,11 @@ impl Auto<'_> {
                     entry.discard(name);
                 }
             }
-            error => self.say(&format!("the image is not used: {error}")),
+            error => {
+                self.say(&format!("the image is not used: {error}"));
+                self.say(READ_AHEAD);
+                beside::start(self.flags, &found.path, self.place.as_ref());
+            }
         }
         self.plain()
     }

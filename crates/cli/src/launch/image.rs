@@ -1,5 +1,6 @@
 //! Runs a command from an image, or plain where the node or the image does not allow that.
 
+use super::beside;
 use super::launchers::launcher_in;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
@@ -8,9 +9,9 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{Check, OnStale, Run, RunMode};
 use crate::printer::Printer;
 use crate::{host, images};
+use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
-use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
     Budget, Checker, ImageError, Learn, LessonsDue, Mode, RunError, RunRequest, StaleSources, Trust,
 };
@@ -56,7 +57,9 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
                 warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
                 reason.packing().iter().for_each(|packing| printer.hint(packing));
+                printer.talk(READ_AHEAD);
             }
+            beside::start(flags, &flags.image, place.as_ref());
             Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
@@ -72,6 +75,9 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
         },
     }
 }
+
+/// Said where [`beside`] works.
+pub(super) const READ_AHEAD: &str = "its files are read ahead beside it";
 
 /// The command line with the image first, where the words were in another order or the image was left out.
 fn in_order(flags: &Run) -> Option<String> {
@@ -234,7 +240,7 @@ fn is_one_node(place: Option<&RankPlace>) -> bool {
 }
 
 /// Tells whether this node's ranks speak for the job.
-pub(super) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
+pub(crate) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
     is_one_node(place)
         || place.is_some_and(|place| place.node.map_or(place.rank == RankId(0), |node| node == NodeId(0)))
 }

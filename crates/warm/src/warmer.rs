@@ -1,0 +1,138 @@
+//! The threads that ask, and what each of them does for one name.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use quell_base::parallel::in_parallel;
+use rustix::fs::{CWD, Dir, FileType};
+use rustix::io::Errno;
+
+use crate::in_memory::InMemory;
+use crate::plan::{Expected, PlannedName, WarmPlan};
+use crate::reading::{Piece, ReadBudget, Reading, attributes, open_directory, pieces};
+use crate::tally::{Tally, Warmed, count};
+
+/// Warms this node's client.
+pub struct Warmer<'a> {
+    /// Operations that are in flight at once; 0 counts as 1.
+    pub in_flight: usize,
+    /// Most bytes of files that are read.
+    pub budget: u64,
+    /// Asked often: true ends the work.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Told of the progress, often and by any thread.
+    pub progress: &'a (dyn Fn(Warmed) + Sync),
+}
+
+impl std::fmt::Debug for Warmer<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Warmer").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
+}
+
+/// One thing to do.
+#[derive(Debug)]
+enum Work<'p> {
+    Name(&'p PlannedName),
+    Piece(Piece<'p>),
+}
+
+impl Warmer<'_> {
+    /// Asks for everything in `plan`, in its order. What lies on file systems in memory is left out and not counted.
+    pub fn follow(&self, plan: &WarmPlan) -> Warmed {
+        let in_memory = InMemory::of_this_node();
+        let tally = Tally::default();
+        let reading = Reading { in_memory: &in_memory, tally: &tally, budget: ReadBudget::new(self.budget) };
+        let names = plan.names.iter().filter(|name| name.path.is_absolute() && !in_memory.holds(&name.path));
+        let mut work: Vec<(u64, Work<'_>)> = names.flat_map(works).collect();
+        work.sort_by_key(|(at, _)| *at);
+        self.each(&work, &tally, |(_, work)| match work {
+            Work::Name(name) => ask(name, &tally),
+            Work::Piece(piece) => piece.read(&reading, &|| !(self.stop)()),
+        });
+        tally.so_far()
+    }
+
+    /// Does `work` for each item, until it is to stop.
+    pub(crate) fn each<'i, T: Sync>(&self, items: &'i [T], tally: &Tally, work: impl Fn(&'i T) + Sync) {
+        in_parallel(items, self.in_flight, |item| {
+            if !(self.stop)() {
+                work(item);
+                (self.progress)(tally.so_far());
+            }
+            Vec::<()>::new()
+        });
+    }
+}
+
+/// What is to be done for a name, each with its place in the order.
+fn works(name: &PlannedName) -> Vec<(u64, Work<'_>)> {
+    let mut works = vec![(name.at, Work::Name(name))];
+    if let Some(data) = &name.data {
+        let whole = 0..data.version.map_or(u64::MAX, |(size, _)| size);
+        let ranges = data.ranges.as_deref().unwrap_or(std::slice::from_ref(&whole));
+        let pieces = pieces(Cow::Borrowed(&name.path), data.version, ranges);
+        works.extend(pieces.into_iter().map(|piece| (data.at, Work::Piece(piece))));
+    }
+    works
+}
+
+fn ask(name: &PlannedName, tally: &Tally) {
+    match attributes(&name.path) {
+        Ok(_) if name.expected == Some(Expected::Absent) => count(&tally.changed),
+        Ok(stat) => {
+            count(&tally.names);
+            count(&tally.attributes);
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            let as_it_was = (!name.listed || kind.is_dir()) && (!name.link || kind.is_symlink());
+            match as_it_was {
+                true if name.listed => _ = list(&name.path, tally),
+                true if name.link => read_link(&name.path, tally),
+                true => {}
+                false => count(&tally.changed),
+            }
+        }
+        Err(Errno::NOENT | Errno::NOTDIR) => match name.expected {
+            // The data is counted once, with its file.
+            Some(Expected::There) if name.data.is_none() => count(&tally.missing),
+            Some(Expected::There) => {}
+            _ => count(&tally.names),
+        },
+        Err(_) => count(&tally.skipped),
+    }
+}
+
+/// Lists the directory at `path`, and asks for its attributes again. Returns its names, without `.` and `..`; none where it cannot be
+/// listed, which is counted.
+pub(crate) fn list(path: &Path, tally: &Tally) -> Vec<Vec<u8>> {
+    let listing = open_directory(path).and_then(Dir::new).and_then(|mut directory| {
+        let mut names = Vec::new();
+        while let Some(entry) = directory.read() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+        }
+        // Attributes that cannot be had are none.
+        _ = directory.stat();
+        Ok(names)
+    });
+    match listing {
+        Ok(names) => {
+            count(&tally.listings);
+            names
+        }
+        Err(_) => {
+            count(&tally.skipped);
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) fn read_link(path: &Path, tally: &Tally) {
+    match rustix::fs::readlinkat(CWD, path, Vec::new()) {
+        Ok(_) => count(&tally.links),
+        Err(_) => count(&tally.skipped),
+    }
+}
