@@ -63,9 +63,8 @@ mod tests {
         let own = std::process::id().to_le_bytes();
         let parts: [&[u8]; 2] = [b"one of a node", &own];
         let Turn::Mine(acting) = take_turn(&parts) else { panic!("nobody else has the name") };
-        let others: Vec<_> = (0..5)
-            .map(|_| std::thread::spawn(move || take_turn(&[b"one of a node", &own])))
-            .collect();
+        let others: Vec<_> =
+            (0..5).map(|_| std::thread::spawn(move || take_turn(&[b"one of a node", &own]))).collect();
         let address = acting.0.as_ref().unwrap().local_addr().unwrap();
         // Only who waits can be told.
         while waiting(&address) < others.len() {

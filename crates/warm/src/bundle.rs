@@ -24,16 +24,13 @@ pub struct Bundle {
 
 /// The list of the files that `plan` reads of the first repository that it reads from; `None` where it reads from none.
 pub fn bundle(plan: &WarmPlan) -> Option<Bundle> {
-    let mut read: Vec<_> = plan.names.iter().filter_map(|name| Some((name.data.as_ref()?.at, &name.path))).collect();
+    let mut read: Vec<_> =
+        plan.names.iter().filter_map(|name| Some((name.data.as_ref()?.at, &name.path))).collect();
     read.sort_unstable();
     let of_cvmfs = |path: &std::path::PathBuf| path.starts_with(PLACE) && path.components().count() > 3;
     let mut files = read.into_iter().map(|(_, path)| path).filter(|path| of_cvmfs(path));
-    let mut bundle = Bundle {
-        repository: String::new(),
-        trigger: String::new(),
-        dependencies: Vec::new(),
-        left_out: 0,
-    };
+    let mut bundle =
+        Bundle { repository: String::new(), trigger: String::new(), dependencies: Vec::new(), left_out: 0 };
     for file in &mut files {
         let split = file.to_str().and_then(|path| {
             let name = path.strip_prefix(PLACE)?.strip_prefix('/')?;

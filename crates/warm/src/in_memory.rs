@@ -81,9 +81,13 @@ mod tests {
             b"1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:5 / /proc rw - proc proc rw\n3 2 0:6 / /proc/sw rw - nfs4 s:/ rw\n\
               4 1 0:7 / /run rw - tmpfs t rw\n5 1 8:1 /r /run rw - ext4 /dev/a rw\n",
         );
-        for (path, expected) in
-            [("/proc/1/stat", true), ("/proc/sw/a", false), ("/process", false), ("/run/a", false), ("/", false)]
-        {
+        for (path, expected) in [
+            ("/proc/1/stat", true),
+            ("/proc/sw/a", false),
+            ("/process", false),
+            ("/run/a", false),
+            ("/", false),
+        ] {
             assert_eq!(found.holds(Path::new(path)), expected, "{path}");
         }
         assert!(found.has_device(rustix::fs::makedev(0, 5)) && !found.has_device(rustix::fs::makedev(8, 1)));

@@ -120,7 +120,13 @@ impl Piece<'_> {
         self.source.done();
     }
 
-    fn read_file(&self, file: &OpenFile, reading: &Reading<'_>, scratch: &mut [u8], goes_on: &dyn Fn() -> bool) {
+    fn read_file(
+        &self,
+        file: &OpenFile,
+        reading: &Reading<'_>,
+        scratch: &mut [u8],
+        goes_on: &dyn Fn() -> bool,
+    ) {
         let (mut at, end) = (self.range.start, self.range.end.min(file.size));
         while at < end {
             let wanted = (end - at).min(PIECE);
@@ -266,7 +272,8 @@ impl ReadBudget {
 
     /// Takes at most `wanted` bytes.
     fn take(&self, wanted: u64) -> u64 {
-        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
+        let left =
+            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
         left.unwrap_or(0).min(wanted)
     }
 

@@ -79,7 +79,10 @@ impl<'a> Planner<'a> {
             self.whole.insert(source);
         }
         if event.call.class() == Class::Change {
-            [event.target, event.target2].into_iter().flatten().for_each(|path| self.outcome(path, Expected::Either));
+            [event.target, event.target2]
+                .into_iter()
+                .flatten()
+                .for_each(|path| self.outcome(path, Expected::Either));
             return;
         }
         let Some(target) = event.target else { return };

@@ -31,7 +31,9 @@ impl Warmer<'_> {
         let files = self.walk(top, device, &tally);
         let pieces: Vec<_> = files
             .iter()
-            .flat_map(|(path, size)| pieces(Cow::Borrowed(path.as_path()), None, std::slice::from_ref(&(0..*size))))
+            .flat_map(|(path, size)| {
+                pieces(Cow::Borrowed(path.as_path()), None, std::slice::from_ref(&(0..*size)))
+            })
             .collect();
         let reading = Reading { in_memory: &in_memory, tally: &tally, budget: ReadBudget::new(self.budget) };
         self.each(&pieces, &tally, |piece| piece.read(&reading, &|| !(self.stop)()));

@@ -103,7 +103,9 @@ fn summary(subject: &Path, warmed: &Warmed, seconds: f64) -> String {
         size(warmed.bytes),
         counted(warmed.listings, "listing")
     );
-    for (count, word) in [(warmed.missing, "missing"), (warmed.changed, "changed"), (warmed.skipped, "skipped")] {
+    for (count, word) in
+        [(warmed.missing, "missing"), (warmed.changed, "changed"), (warmed.skipped, "skipped")]
+    {
         if count > 0 {
             line += &format!(", {count} {word}");
         }
@@ -153,6 +155,7 @@ fn write_bundle(flags: &Warm, file: &Path, printer: &Printer) -> Result<u8, Fail
     }
     let files = counted(bundle.dependencies.len() as u64, "file");
     printer.talk(&format!("wrote `{}`: {files} of {}", shown(file), bundle.repository));
-    printer.advise(&format!("publish it as `{}`; clients need CVMFS_PREFETCH_FILEBUNDLES=yes", bundle.place()));
+    printer
+        .advise(&format!("publish it as `{}`; clients need CVMFS_PREFETCH_FILEBUNDLES=yes", bundle.place()));
     Ok(0)
 }

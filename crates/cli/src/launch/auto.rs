@@ -11,9 +11,9 @@
 
 use super::image::{READ_AHEAD, is_on_first_node, request};
 use super::launchers::launcher_in;
-use super::{beside, maker};
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
+use super::{beside, maker};
 use crate::failure::{Failure, OURS};
 use crate::flags::{Run, RunMode};
 use crate::printer::Printer;

@@ -22,7 +22,9 @@ pub(crate) const BESIDE: &str = "--warm-beside";
 /// Starts it for the command that this process is about to become; returns at once.
 pub(super) fn start(flags: &Run, image: &Path, place: Option<&RankPlace>) {
     let of_first = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
-    let (Some(own), Ok(ourselves)) = (own_start().filter(|_| of_first), std::env::current_exe()) else { return };
+    let (Some(own), Ok(ourselves)) = (own_start().filter(|_| of_first), std::env::current_exe()) else {
+        return;
+    };
     let Ok(image) = std::path::absolute(image) else { return };
     let budget = match flags.memory {
         Some(memory) => Budget::Bytes(memory.0),
@@ -57,7 +59,9 @@ fn warm(words: &[OsString]) -> Option<()> {
     quell_mount::go_to_background().ok()?;
     end_with(process, started)?;
     let job = job.as_encoded_bytes();
-    let Turn::Mine(acting) = take_turn(&[b"quell run", job, image.as_encoded_bytes()]) else { return Some(()) };
+    let Turn::Mine(acting) = take_turn(&[b"quell run", job, image.as_encoded_bytes()]) else {
+        return Some(());
+    };
     let plan = quell_warm::plan_of_image(&quell_mount::view_trusted(Path::new(image), trust).ok()?).ok()?;
     let warmer = Warmer { in_flight: DEFAULT_PARALLELISM, budget, stop: &|| false, progress: &|_| {} };
     warmer.follow(&plan);
