@@ -28,4 +28,4 @@ pub use image::plan_of_image;
 pub use plan::WarmPlan;
 pub use tally::Warmed;
 pub use trace::plan_of_trace;
-pub use warmer::Warmer;
+pub use warmer::{Thrift, Warmer};

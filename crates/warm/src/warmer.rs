@@ -16,6 +16,8 @@ use crate::tally::{Tally, Warmed, count};
 pub struct Warmer<'a> {
     /// Operations that are in flight at once; 0 counts as 1.
     pub in_flight: usize,
+    /// What is asked for.
+    pub thrift: Thrift,
     /// Most bytes of files that are read.
     pub budget: u64,
     /// Asked often: true ends the work.
@@ -23,6 +25,19 @@ pub struct Warmer<'a> {
     /// Told of the progress, often and by any thread.
     pub progress: &'a (dyn Fn(Warmed) + Sync),
 }
+
+/// The part of a plan that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thrift {
+    /// All of it, before a program starts.
+    Everything,
+    /// What spares a program that is running as many operations as it costs the servers: a client keeps a name that was looked up, so
+    /// the program need not. It does not keep the opening of a file, or most listings: only files of which much is read are opened.
+    WhatPays,
+}
+
+/// Bytes of a file from which on reading ahead spares more round trips than opening the file costs.
+const MUCH: u64 = 256 << 10;
 
 impl std::fmt::Debug for Warmer<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -44,10 +59,10 @@ impl Warmer<'_> {
         let tally = Tally::default();
         let reading = Reading { in_memory: &in_memory, tally: &tally, budget: ReadBudget::new(self.budget) };
         let names = plan.names.iter().filter(|name| name.path.is_absolute() && !in_memory.holds(&name.path));
-        let mut work: Vec<(u64, Work<'_>)> = names.flat_map(works).collect();
+        let mut work: Vec<(u64, Work<'_>)> = names.flat_map(|name| works(name, self.thrift)).collect();
         work.sort_by_key(|(at, _)| *at);
         self.each(&work, &tally, |(_, work)| match work {
-            Work::Name(name) => ask(name, &tally),
+            Work::Name(name) => ask(name, self.thrift, &tally),
             Work::Piece(piece) => piece.read(&reading, &|| !(self.stop)()),
         });
         tally.so_far()
@@ -66,18 +81,22 @@ impl Warmer<'_> {
 }
 
 /// What is to be done for a name, each with its place in the order.
-fn works(name: &PlannedName) -> Vec<(u64, Work<'_>)> {
+fn works(name: &PlannedName, thrift: Thrift) -> Vec<(u64, Work<'_>)> {
     let mut works = vec![(name.at, Work::Name(name))];
     if let Some(data) = &name.data {
         let whole = 0..data.version.map_or(u64::MAX, |(size, _)| size);
         let ranges = data.ranges.as_deref().unwrap_or(std::slice::from_ref(&whole));
+        let bytes = ranges.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add);
+        if thrift == Thrift::WhatPays && bytes < MUCH {
+            return works;
+        }
         let pieces = pieces(Cow::Borrowed(&name.path), data.version, ranges);
         works.extend(pieces.into_iter().map(|piece| (data.at, Work::Piece(piece))));
     }
     works
 }
 
-fn ask(name: &PlannedName, tally: &Tally) {
+fn ask(name: &PlannedName, thrift: Thrift, tally: &Tally) {
     match attributes(&name.path) {
         Ok(_) if name.expected == Some(Expected::Absent) => count(&tally.changed),
         Ok(stat) => {
@@ -86,7 +105,7 @@ fn ask(name: &PlannedName, tally: &Tally) {
             let kind = FileType::from_raw_mode(stat.st_mode);
             let as_it_was = (!name.listed || kind.is_dir()) && (!name.link || kind.is_symlink());
             match as_it_was {
-                true if name.listed => _ = list(&name.path, tally),
+                true if name.listed && thrift == Thrift::Everything => _ = list(&name.path, tally),
                 true if name.link => read_link(&name.path, tally),
                 true => {}
                 false => count(&tally.changed),

@@ -12,7 +12,7 @@ use quell_base::number::{counted, size};
 use quell_base::shown;
 use quell_mount::Budget;
 use quell_report::view::{CvmfsBundleView, SCHEMA_VERSION, WarmView};
-use quell_warm::{WarmPlan, Warmed, Warmer};
+use quell_warm::{Thrift, WarmPlan, Warmed, Warmer};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -50,6 +50,7 @@ fn warm(flags: &Warm, speaks: bool, printer: &Printer) -> Result<u8, Failure> {
     let budget = flags.budget.map_or(Budget::HalfOfAvailable, |bytes| Budget::Bytes(bytes.0)).bytes();
     let warmer = Warmer {
         in_flight: flags.in_flight.into(),
+        thrift: Thrift::Everything,
         // Where a node does not tell its memory, names alone are sure to fit.
         budget: budget.unwrap_or(0),
         stop: &|| signals.have_come(),

@@ -1,4 +1,4 @@
-//! Warms the node's client beside a command that has an image and runs plain.
+//! Warms the node's client beside a command that has an image and runs plain, by what spares the servers as much as it asks of them.
 //!
 //! A process of the background does it, with the lowest priority and no descriptor of the command's. It is no child of the command, so
 //! the command cannot notice it, and it ends with the command.
@@ -9,7 +9,7 @@ use crate::one_a_node::{Turn, take_turn};
 use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::{ProcessStat, RankPlace};
 use quell_mount::{Budget, Trust};
-use quell_warm::Warmer;
+use quell_warm::{Thrift, Warmer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
@@ -63,7 +63,9 @@ fn warm(words: &[OsString]) -> Option<()> {
         return Some(());
     };
     let plan = quell_warm::plan_of_image(&quell_mount::view_trusted(Path::new(image), trust).ok()?).ok()?;
-    let warmer = Warmer { in_flight: DEFAULT_PARALLELISM, budget, stop: &|| false, progress: &|_| {} };
+    let thrift = Thrift::WhatPays;
+    let warmer =
+        Warmer { in_flight: DEFAULT_PARALLELISM, thrift, budget, stop: &|| false, progress: &|_| {} };
     warmer.follow(&plan);
     acting.end(0);
     Some(())

@@ -155,7 +155,7 @@ fn privileged_a_file_that_may_not_be_read_is_skipped() {
     let Some(test) = Test::of_ordinary_user(&[]) else { return };
     test.write("data/open", "open");
     test.write("data/closed", "closed");
-    std::fs::set_permissions(test.path("data/closed"), PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(test.path("data/closed"), PermissionsExt::from_mode(0o000)).unwrap();
     let said = test.json(&["warm", "--json", "data"]);
     assert_eq!(
         (&said["names"], &said["files"], &said["skipped"]),
