@@ -21,7 +21,8 @@ from shared_fs import SHARED, WORK, Fixture, on, rig
 NODE = 2
 IMPORT = shared_fs.PROGRAM
 JULIA = [julia.__file__, "start", str(SHARED / "julia")]
-BARRED = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /dev/fuse && exec "$@"', "sh"]
+# The node has no /dev/fuse.
+BARRED = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$@"', "sh"]
 # A plain start on a warm client, beside a cold one.
 FASTER = 5.0
 

@@ -18,6 +18,7 @@ mod image;
 mod in_memory;
 mod plan;
 mod reading;
+mod spread;
 mod tally;
 mod trace;
 mod tree;

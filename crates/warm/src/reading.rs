@@ -17,7 +17,7 @@ use crate::tally::{Tally, count};
 
 /// A file that is to be read.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+struct Source<'a> {
     path: Cow<'a, Path>,
     /// Size and time of modification that it must have.
     version: Option<(u64, i128)>,
@@ -49,7 +49,7 @@ struct OpenFile {
 /// A part of a source.
 #[derive(Debug)]
 pub(crate) struct Piece<'a> {
-    pub(crate) source: Arc<Source<'a>>,
+    source: Arc<Source<'a>>,
     range: Range<u64>,
 }
 
@@ -109,6 +109,11 @@ thread_local! {
 }
 
 impl Piece<'_> {
+    /// The file that it is of.
+    pub(crate) fn path(&self) -> &Path {
+        &self.source.path
+    }
+
     /// Reads the piece, so that its pages are in the client's memory. `goes_on` is asked before each call.
     pub(crate) fn read(&self, reading: &Reading<'_>, goes_on: &dyn Fn() -> bool) {
         if let Some(file) = self.source.open(reading) {

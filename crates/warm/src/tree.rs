@@ -12,11 +12,9 @@ use rustix::fs::{FileType, Stat};
 
 use crate::in_memory::InMemory;
 use crate::reading::{ReadBudget, Reading, attributes, pieces};
+use crate::spread::spread;
 use crate::tally::{Tally, Warmed, count};
 use crate::warmer::{Warmer, list, read_link};
-
-/// Names that one thread looks up at a time.
-const STRETCH: usize = 64;
 
 impl Warmer<'_> {
     /// Reads names, attributes, listings, links and data of everything below `directory`. Links are not followed, and other file
@@ -70,12 +68,11 @@ impl Warmer<'_> {
             (self.progress)(tally.so_far());
             names.into_iter().map(|name| directory.join(OsStr::from_bytes(&name))).collect()
         });
-        let stretches: Vec<&[PathBuf]> = listed.chunks(STRETCH).collect();
-        in_parallel(&stretches, self.in_flight, |paths| {
-            let asked = paths.iter().take_while(|_| !(self.stop)());
-            let found = asked.filter_map(|path| Some((path.clone(), look(path, tally)?))).collect();
+        let spread = spread(listed, |path| path.parent().map(Path::to_owned));
+        in_parallel(&spread, self.in_flight, |path| {
+            let stat = if (self.stop)() { None } else { look(path, tally) };
             (self.progress)(tally.so_far());
-            found
+            stat.map(|stat| (path.clone(), stat)).into_iter().collect()
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The threads that ask, and what each of them does for one name.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quell_base::parallel::in_parallel;
 use rustix::fs::{CWD, Dir, FileType};
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::in_memory::InMemory;
 use crate::plan::{Expected, PlannedName, WarmPlan};
 use crate::reading::{Piece, ReadBudget, Reading, attributes, open_directory, pieces};
+use crate::spread::spread;
 use crate::tally::{Tally, Warmed, count};
 
 /// Warms this node's client.
@@ -61,6 +62,7 @@ impl Warmer<'_> {
         let names = plan.names.iter().filter(|name| name.path.is_absolute() && !in_memory.holds(&name.path));
         let mut work: Vec<(u64, Work<'_>)> = names.flat_map(|name| works(name, self.thrift)).collect();
         work.sort_by_key(|(at, _)| *at);
+        let work = spread(work, |(_, work)| work.place());
         self.each(&work, &tally, |(_, work)| match work {
             Work::Name(name) => ask(name, self.thrift, &tally),
             Work::Piece(piece) => piece.read(&reading, &|| !(self.stop)()),
@@ -77,6 +79,16 @@ impl Warmer<'_> {
             }
             Vec::<()>::new()
         });
+    }
+}
+
+impl Work<'_> {
+    /// The directory in which it looks a name up, or the file that it reads.
+    fn place(&self) -> PathBuf {
+        match self {
+            Self::Name(name) => name.path.parent().unwrap_or(&name.path).to_owned(),
+            Self::Piece(piece) => piece.path().to_owned(),
+        }
     }
 }
 
