@@ -69,6 +69,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) in_memory: &'a InMemory,
     pub(crate) tally: &'a Tally,
     pub(crate) budget: ReadBudget,
+    /// A file's name has not been looked up and counted before.
+    pub(crate) counts_names: bool,
 }
 
 /// The pieces of a file in these ranges. A range may reach beyond the end of the file.
@@ -174,7 +176,7 @@ impl Source<'_> {
     fn open(&self, reading: &Reading<'_>) -> Option<Arc<OpenFile>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Opened::NotYet = &*opened {
-            *opened = match open_regular(&self.path, self.version, reading.in_memory) {
+            *opened = match open_regular(&self.path, self.version, reading) {
                 Ok(file) => Opened::File(Arc::new(file)),
                 Err(refusal) => {
                     match refusal {
@@ -218,7 +220,7 @@ impl Source<'_> {
 fn open_regular(
     path: &Path,
     version: Option<(u64, i128)>,
-    in_memory: &InMemory,
+    reading: &Reading<'_>,
 ) -> Result<OpenFile, Refusal> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(CWD, path, place, Mode::empty()).map_err(|errno| match errno {
@@ -226,12 +228,18 @@ fn open_regular(
         _ => Refusal::Skipped,
     })?;
     let stat = rustix::fs::fstat(&place).map_err(|_| Refusal::Skipped)?;
-    if in_memory.has_device(stat.st_dev) {
+    if reading.in_memory.has_device(stat.st_dev) {
         return Err(Refusal::Skipped);
+    }
+    if reading.counts_names {
+        reading.tally.named();
     }
     let is_same = version.is_none_or(|version| version == version_of(&stat));
     if !is_same || !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(Refusal::Changed);
+    }
+    if reading.budget.is_spent() {
+        return Err(Refusal::Skipped);
     }
     // The file that was looked at, whatever has its name by now.
     let name = format!("/proc/self/fd/{}", place.as_raw_fd());
@@ -280,6 +288,10 @@ impl ReadBudget {
         let left =
             self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
         left.unwrap_or(0).min(wanted)
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
     }
 
     fn give_back(&self, bytes: u64) {

@@ -43,6 +43,14 @@ macro_rules! tally {
 
 tally!(names, attributes, listings, links, files, bytes, missing, changed, skipped);
 
+impl Tally {
+    /// A name was found, with its attributes.
+    pub(crate) fn named(&self) {
+        count(&self.names);
+        count(&self.attributes);
+    }
+}
+
 /// One more.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);

@@ -33,7 +33,8 @@ impl Warmer<'_> {
                 pieces(Cow::Borrowed(path.as_path()), None, std::slice::from_ref(&(0..*size)))
             })
             .collect();
-        let reading = Reading { in_memory: &in_memory, tally: &tally, budget: ReadBudget::new(self.budget) };
+        let budget = ReadBudget::new(self.budget);
+        let reading = Reading { in_memory: &in_memory, tally: &tally, budget, counts_names: false };
         self.each(&pieces, &tally, |piece| piece.read(&reading, &|| !(self.stop)()));
         Ok(tally.so_far())
     }
@@ -83,8 +84,7 @@ fn look(path: &Path, tally: &Tally) -> Option<Stat> {
         count(&tally.skipped);
         return None;
     };
-    count(&tally.names);
-    count(&tally.attributes);
+    tally.named();
     if FileType::from_raw_mode(stat.st_mode).is_symlink() {
         read_link(path, tally);
     }

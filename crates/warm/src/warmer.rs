@@ -58,7 +58,8 @@ impl Warmer<'_> {
     pub fn follow(&self, plan: &WarmPlan) -> Warmed {
         let in_memory = InMemory::of_this_node();
         let tally = Tally::default();
-        let reading = Reading { in_memory: &in_memory, tally: &tally, budget: ReadBudget::new(self.budget) };
+        let budget = ReadBudget::new(self.budget);
+        let reading = Reading { in_memory: &in_memory, tally: &tally, budget, counts_names: true };
         let names = plan.names.iter().filter(|name| name.path.is_absolute() && !in_memory.holds(&name.path));
         let mut work: Vec<(u64, Work<'_>)> = names.flat_map(|name| works(name, self.thrift)).collect();
         work.sort_by_key(|(at, _)| *at);
@@ -94,16 +95,19 @@ impl Work<'_> {
 
 /// What is to be done for a name, each with its place in the order.
 fn works(name: &PlannedName, thrift: Thrift) -> Vec<(u64, Work<'_>)> {
-    let mut works = vec![(name.at, Work::Name(name))];
+    let mut works = Vec::new();
     if let Some(data) = &name.data {
         let whole = 0..data.version.map_or(u64::MAX, |(size, _)| size);
         let ranges = data.ranges.as_deref().unwrap_or(std::slice::from_ref(&whole));
         let bytes = ranges.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add);
-        if thrift == Thrift::WhatPays && bytes < MUCH {
-            return works;
+        if thrift == Thrift::Everything || bytes >= MUCH {
+            let pieces = pieces(Cow::Borrowed(&name.path), data.version, ranges);
+            works.extend(pieces.into_iter().map(|piece| (data.at, Work::Piece(piece))));
         }
-        let pieces = pieces(Cow::Borrowed(&name.path), data.version, ranges);
-        works.extend(pieces.into_iter().map(|piece| (data.at, Work::Piece(piece))));
+    }
+    // To open a file is to look its name up. Attributes before its data would be asked for twice.
+    if works.is_empty() {
+        works.push((name.at, Work::Name(name)));
     }
     works
 }
@@ -112,8 +116,7 @@ fn ask(name: &PlannedName, thrift: Thrift, tally: &Tally) {
     match attributes(&name.path) {
         Ok(_) if name.expected == Some(Expected::Absent) => count(&tally.changed),
         Ok(stat) => {
-            count(&tally.names);
-            count(&tally.attributes);
+            tally.named();
             let kind = FileType::from_raw_mode(stat.st_mode);
             let as_it_was = (!name.listed || kind.is_dir()) && (!name.link || kind.is_symlink());
             match as_it_was {
@@ -123,12 +126,8 @@ fn ask(name: &PlannedName, thrift: Thrift, tally: &Tally) {
                 false => count(&tally.changed),
             }
         }
-        Err(Errno::NOENT | Errno::NOTDIR) => match name.expected {
-            // The data is counted once, with its file.
-            Some(Expected::There) if name.data.is_none() => count(&tally.missing),
-            Some(Expected::There) => {}
-            _ => count(&tally.names),
-        },
+        Err(Errno::NOENT | Errno::NOTDIR) if name.expected == Some(Expected::There) => count(&tally.missing),
+        Err(Errno::NOENT | Errno::NOTDIR) => count(&tally.names),
         Err(_) => count(&tally.skipped),
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Whatever fails here, the command runs, plain; at most one line says why, once a job.
 
-use super::image::{READ_AHEAD, is_on_first_node, request};
+use super::image::{is_on_first_node, request};
 use super::launchers::launcher_in;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
@@ -197,8 +197,7 @@ impl Auto<'_> {
             }
             error => {
                 self.say(&format!("the image is not used: {error}"));
-                self.say(READ_AHEAD);
-                beside::start(self.flags, &found.path, self.place.as_ref());
+                beside::start(self.flags, &found.path, self.place.as_ref(), &|line| self.say(line));
             }
         }
         self.plain()

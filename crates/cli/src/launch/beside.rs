@@ -3,6 +3,7 @@
 //! A process of the background does it, with the lowest priority and no descriptor of the command's. It is no child of the command, so
 //! the command cannot notice it, and it ends with the command.
 
+use super::image::is_one_node;
 use crate::flags::Run;
 use crate::host;
 use crate::one_a_node::{Turn, take_turn};
@@ -19,12 +20,15 @@ use std::process::{Command, ExitCode, Stdio};
 /// The first word of its command line.
 pub(crate) const BESIDE: &str = "--warm-beside";
 
-/// Starts it for the command that this process is about to become; returns at once.
-pub(super) fn start(flags: &Run, image: &Path, place: Option<&RankPlace>) {
-    let of_first = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
-    let (Some(own), Ok(ourselves)) = (own_start().filter(|_| of_first), std::env::current_exe()) else {
+/// Starts it for the command that this process is about to become, and says so; returns at once.
+///
+/// Only on a job's one node: it shortens waits, and may ask the servers for more. Where many nodes start at once, the servers are what they
+/// wait for.
+pub(super) fn start(flags: &Run, image: &Path, place: Option<&RankPlace>, say: &dyn Fn(&str)) {
+    if !is_one_node(place) || !host::is_first(place) {
         return;
-    };
+    }
+    let (Some(own), Ok(ourselves)) = (own_start(), std::env::current_exe()) else { return };
     let Ok(image) = std::path::absolute(image) else { return };
     let budget = match flags.memory {
         Some(memory) => Budget::Bytes(memory.0),
@@ -35,7 +39,9 @@ pub(super) fn start(flags: &Run, image: &Path, place: Option<&RankPlace>) {
     command.arg(BESIDE).args(numbers.map(|number| number.to_string())).arg(host::job(place)).arg(image);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // It goes to the background by itself and the child that is waited for ends.
-    _ = command.status();
+    if command.status().is_ok_and(|status| status.success()) {
+        say("its files are read ahead beside it");
+    }
 }
 
 fn own_start() -> Option<u64> {

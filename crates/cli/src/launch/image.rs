@@ -57,9 +57,8 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
                 warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
                 reason.packing().iter().for_each(|packing| printer.hint(packing));
-                printer.talk(READ_AHEAD);
             }
-            beside::start(flags, &flags.image, place.as_ref());
+            beside::start(flags, &flags.image, place.as_ref(), &|line| printer.talk(line));
             Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
@@ -75,9 +74,6 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
         },
     }
 }
-
-/// Said where [`beside`] works.
-pub(super) const READ_AHEAD: &str = "its files are read ahead beside it";
 
 /// The command line with the image first, where the words were in another order or the image was left out.
 fn in_order(flags: &Run) -> Option<String> {
@@ -232,7 +228,7 @@ fn checker(place: Option<&RankPlace>) -> Checker {
 }
 
 /// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
-fn is_one_node(place: Option<&RankPlace>) -> bool {
+pub(super) fn is_one_node(place: Option<&RankPlace>) -> bool {
     place.is_none_or(|place| {
         let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
         place.nodes == Some(1) || place.ranks == Some(1) || all_here

@@ -163,7 +163,6 @@ fn privileged_one_rank_says_why_the_image_is_not_used() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: ENOENT (no such file or directory)
     hint: look at whether the kernel module `fuse` is loaded (`modprobe fuse`)
-    quell: its files are read ahead beside it
     ");
 }
 
