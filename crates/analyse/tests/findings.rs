@@ -717,8 +717,21 @@ fn a_plan_begins_with_what_costs_nothing_and_counts_nothing_twice() {
     assert_eq!(plan.metadata_operations, 1330);
     assert_eq!(
         steps,
-        [(vec!["search-path-misses"], 400, 930), (vec!["network-start-up", "repeated-stats"], 1300, 30)]
+        [(vec!["search-path-misses"], 400, 930), (vec!["repeated-stats", "network-start-up"], 1300, 30)]
     );
+}
+
+#[test]
+fn a_free_remedy_comes_first_and_the_sum_of_all_causes_last() {
+    let of = |missed: u64| {
+        let made = Made::of(&["app"]).with("LD_LIBRARY_PATH", "/lustre/a:/lustre/b");
+        let made = missing(made, "/lustre/a", missed).repeat(4000, Call::Stat, "/lustre/env/x", FOUND);
+        let summary = searched(&made, SearchKind::Loader, "LD_LIBRARY_PATH", &[("/lustre/a", missed)]);
+        findings(&summary, &limits()).iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(of(500), ["search-path-misses", "repeated-stats", "network-start-up"]);
+    // Less than a tenth is no reason to pass over what does more harm.
+    assert_eq!(of(400), ["repeated-stats", "search-path-misses", "network-start-up"]);
 }
 
 #[test]

@@ -220,6 +220,11 @@ impl CacheEntry {
         format!("{IMAGE}{}{IMAGE_END}", last + 1)
     }
 
+    /// The name of the image that holds nothing, from which runs learn where nothing can be recorded: version 0.
+    pub fn blank_image() -> String {
+        format!("{IMAGE}0{IMAGE_END}")
+    }
+
     /// The number of a version by the name of its file.
     pub fn version(name: &str) -> Option<u64> {
         image_of(name).strip_prefix(IMAGE)?.strip_suffix(IMAGE_END)?.parse().ok()

@@ -6,6 +6,7 @@
 //!     current       a link: to an image, or to the reason that there is none. One readlink is the whole lookup
 //!     previous      the link that `current` was before
 //!     image-7.qimg  a version; its name is never used again
+//!     image-0.qimg  an image that holds nothing, from which runs learn where nothing can be recorded
 //!     trace-*       a recording that no image was made of yet
 //!     learned       the questions of the last run that reached the originals
 //!     lessons-*     the same, taken for the next version

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -47,12 +47,14 @@ impl Aside {
         sweep(prefix, above);
         loop {
             let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(above)?;
-            let lock = walk::open_plain(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
-            // Without locks nothing is taken for left over.
-            _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
-            // Another process may have swept it before it was locked.
-            if directory.path().is_dir() {
-                return Ok(Self { directory, _lock: lock });
+            match walk::open_plain(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY) {
+                Ok(lock) if is_ours_now(&lock) && directory.path().is_dir() => {
+                    return Ok(Self { directory, _lock: lock });
+                }
+                Ok(_) => {}
+                // Swept already.
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
             }
         }
     }
@@ -61,6 +63,12 @@ impl Aside {
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
+}
+
+/// Locks what this process has just made; `false` if another process takes it for left over and is about to remove it. On a file
+/// system without locks nothing is taken for left over.
+fn is_ours_now(made: impl AsFd) -> bool {
+    rustix::fs::flock(made, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
 /// Removes temporary directories of this user whose processes have ended.
@@ -132,12 +140,10 @@ fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> 
         let mut own = name.to_owned();
         own.push(format!("{:06x}~", random & 0xff_ffff));
         match rustix::fs::openat(directory, &own, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => {
-                // On a file system without locks no temporary file is taken for left over.
-                _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+            Ok(file) if is_ours_now(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 => {
                 return Ok((own, File::from(file)));
             }
-            Err(Errno::EXIST) => {}
+            Ok(_) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -246,5 +252,20 @@ mod tests {
         let second = Aside::new("quell-x-", above.path()).unwrap();
         assert!(!left.exists() && first.path().is_dir() && second.path().is_dir());
         assert!(above.path().join("other").is_dir());
+    }
+
+    /// Builders that begin at the same time sweep beside each other.
+    #[test]
+    fn a_directory_or_file_that_is_being_made_is_not_taken_for_left_over() {
+        let above = tempfile::tempdir().unwrap();
+        let builder = || {
+            for _ in 0..300 {
+                let aside = Aside::new("quell-x-", above.path()).unwrap();
+                std::fs::write(aside.path().join("in use"), "").unwrap();
+                write(&above.path().join("shared"), b"whole").unwrap();
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(builder)));
+        assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 1);
     }
 }

@@ -17,7 +17,7 @@ use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::published::{Awaited, Claim, Publication};
-use crate::request::{Check, Checker, OnStale, RunRequest, StaleSources, bytes};
+use crate::request::{Check, Checker, LessonsDue, OnStale, RunRequest, StaleSources, bytes};
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -40,6 +40,14 @@ impl Comparing<'_> {
         let refusal = self.refusal(&image, &checked.staleness);
         if refusal.is_none() {
             self.tell(&checked, Some(&image));
+            if self
+                .request
+                .learn
+                .as_ref()
+                .is_some_and(|learn| learn.due == LessonsDue::WithCommandForARefresh)
+            {
+                self.errands.refresh = self.refresh_errand(&image, Duration::ZERO);
+            }
             let looks_up_listed = self.request.check != Check::Nothing;
             image.staleness = Staleness { looks_up_listed, ..checked.staleness }.into();
         }

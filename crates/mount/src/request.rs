@@ -78,6 +78,8 @@ pub struct Learn {
 pub enum LessonsDue {
     /// At the end of the rank's command: a process stays as its parent.
     WithCommand,
+    /// The same, and the image is refreshed when the last process of the namespace is gone, with [`RunRequest::refresh`].
+    WithCommandForARefresh,
     /// At the end of the namespace's last process, if there are so many. An older file stays otherwise, and no error is told.
     AtTheEnd {
         /// A run with fewer writes none.

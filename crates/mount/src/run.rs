@@ -92,7 +92,7 @@ fn start_command(
     let started = FromRank::Started { seconds_to_exec: request.began.elapsed().as_secs_f64(), errands };
     // A server that is gone cannot count this; the mount will say so soon enough.
     let _uncounted = send(connection, &started, &[]);
-    let waits = |learn: &Learn| learn.file.is_some() && learn.due == LessonsDue::WithCommand;
+    let waits = |learn: &Learn| learn.file.is_some() && !matches!(learn.due, LessonsDue::AtTheEnd { .. });
     let learns = request.learn.as_ref().is_some_and(waits);
     if request.stats.is_some() || learns {
         // Without room for another process the file appears when the namespace is gone.
@@ -149,7 +149,7 @@ fn prepare_learned(request: &RunRequest) -> Result<Option<(PathBuf, usize)>, Run
     let least = match due {
         // No user waits for this file: the operations are spared.
         LessonsDue::AtTheEnd { least } => least,
-        LessonsDue::WithCommand => {
+        LessonsDue::WithCommand | LessonsDue::WithCommandForARefresh => {
             prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
             0
         }

@@ -10,6 +10,7 @@
 
 mod added;
 mod agreement;
+mod blank;
 mod changes;
 mod error;
 mod extents;
@@ -37,6 +38,7 @@ use crate::job::PackJob;
 use crate::roots::{RootChoice, RootScope};
 
 pub use crate::agreement::{Agreement, Disagreement};
+pub use crate::blank::pack_blank;
 pub use crate::changes::{Alteration, Altered, NAMED};
 pub use crate::error::{NothingToPack, PackError};
 pub use crate::extents::{Extent, ExtentTracker};

@@ -10,7 +10,7 @@ use std::path::Path;
 use quell_image::write::Audience;
 use quell_image::{FileContent, Image, Lookup};
 use quell_pack::{PackOptions, pack};
-use quell_record::{EngineChoice, Recording, Scope};
+use quell_record::{EngineChoice, Recording, Scope, TracePurpose};
 use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
 
@@ -31,7 +31,16 @@ fn privileged_an_image_answers_as_the_originals_did() {
     let environment = std::env::vars_os().collect();
     let (header, directory, scope) = (header(&command), trace.clone(), Scope::Run);
     let (engine, roots) = (EngineChoice::Ptrace, Vec::new());
-    let recording = Recording { header, command, environment, directory, scope, engine, roots };
+    let recording = Recording {
+        header,
+        command,
+        environment,
+        directory,
+        scope,
+        engine,
+        roots,
+        purpose: TracePurpose::Any,
+    };
     if let Err(error) = quell_record::record(&recording, &mut ()) {
         println!("skipped, because nothing can be recorded here: {error}");
         return;

@@ -2,7 +2,7 @@
 //! where the start is over after so many quiet seconds. For benches and tests of this crate alone; users have
 //! `quell record`.
 
-use quell_record::{ENGINE, EngineChoice, Recording, Scope, StartLimits};
+use quell_record::{ENGINE, EngineChoice, Recording, Scope, StartLimits, TracePurpose};
 use quell_trace::Header;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,7 +21,16 @@ fn main() -> ExitCode {
     let header = header(&command);
     let environment = std::env::vars_os().collect();
     let (engine, roots, directory) = (EngineChoice::Ptrace, Vec::new(), directory.into());
-    let request = Recording { command, environment, directory, header, scope, engine, roots };
+    let request = Recording {
+        command,
+        environment,
+        directory,
+        header,
+        scope,
+        engine,
+        roots,
+        purpose: TracePurpose::Any,
+    };
     match quell_record::record(&request, &mut ()) {
         Ok(recorded) => {
             if let Some(problem) = recorded.problem {

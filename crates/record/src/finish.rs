@@ -21,11 +21,23 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// The use of a trace. It decides what is read from the file systems when the command has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TracePurpose {
+    /// Any use.
+    #[default]
+    Any,
+    /// An image alone. The dynamic sections of libraries, which explain searches, are not read: on a network file system that
+    /// would cost operations for each library.
+    Image,
+}
+
 /// Answers from this node's file systems.
 #[derive(Debug)]
 pub(crate) struct Asker {
     /// Mount points of Lustre.
     pub(crate) striped: Vec<String>,
+    pub(crate) purpose: TracePurpose,
 }
 
 impl Links for Asker {
@@ -44,6 +56,9 @@ impl Links for Asker {
 
 impl Finish for Asker {
     fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile> {
+        if self.purpose == TracePurpose::Image {
+            return None;
+        }
         let file = open_regular(Path::new(OsStr::from_bytes(path)))?;
         let data = ReadCache::new(file);
         elf_64(&data).or_else(|| elf_32(&data)).map(|facts| facts.into_file(id))
@@ -185,14 +200,23 @@ mod tests {
     #[test]
     fn a_program_says_what_it_loads() {
         let program = std::env::current_exe().unwrap();
-        let facts = Asker { striped: Vec::new() }.elf(PathId(7), program.as_os_str().as_bytes()).unwrap();
+        let facts = Asker { striped: Vec::new(), purpose: TracePurpose::Any }
+            .elf(PathId(7), program.as_os_str().as_bytes())
+            .unwrap();
         assert_eq!(facts.path, PathId(7));
         assert!(facts.needed.iter().any(|name| name.starts_with("libc.")) || facts.interpreter.is_none());
     }
 
     #[test]
+    fn a_library_is_not_read_for_an_image() {
+        let program = std::env::current_exe().unwrap();
+        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Image };
+        assert_eq!(asker.elf(PathId(7), program.as_os_str().as_bytes()), None);
+    }
+
+    #[test]
     fn what_is_no_program_says_nothing() {
-        let mut asker = Asker { striped: Vec::new() };
+        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Any };
         assert_eq!(asker.elf(PathId(0), b"/etc/passwd"), None);
         assert_eq!(asker.elf(PathId(0), b"/dev/null"), None);
         assert_eq!(asker.stripe(PathId(0), b"/etc/passwd"), None);
@@ -203,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("target", &link).unwrap();
-        let mut asker = Asker { striped: Vec::new() };
+        let mut asker = Asker { striped: Vec::new(), purpose: TracePurpose::Any };
         assert_eq!(asker.link(link.as_os_str().as_bytes()), Answer::Link(b"target".to_vec()));
         assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), Answer::NoLink);
         assert_eq!(asker.link(folder.path().join("absent").as_os_str().as_bytes()), Answer::Absent);

@@ -27,6 +27,7 @@ mod through;
 pub use command::find;
 pub use engine::{Engine, Observation, Observer};
 pub use error::{Barrier, RecordError};
+pub use finish::TracePurpose;
 pub use ptrace::Scope;
 pub use started::{Leftovers, StartLimits};
 pub use through::roots::default_roots;
@@ -62,6 +63,8 @@ pub struct Recording {
     pub roots: Vec<PathBuf>,
     /// The part of the run to record.
     pub scope: Scope,
+    /// The use of the trace.
+    pub purpose: TracePurpose,
 }
 
 /// The engine that a recording uses.
@@ -176,7 +179,7 @@ fn record_by(
     let writer = Writer::create(&request.directory, header.clone())?;
     let (view, notes) = (engine.view(), engine.notes());
     let recorder = Some(Recorder::new(writer, header.user, view));
-    let mut watched = Watched { recorder, finished: None, header, notes, listener };
+    let mut watched = Watched { recorder, finished: None, header, notes, purpose: request.purpose, listener };
     let began = Instant::now();
     let exit = engine.run(&mut watched).inspect_err(|_| remove(&request.directory))?;
     let took = Nanos(began.elapsed().as_nanos() as u64);
@@ -192,6 +195,7 @@ struct Watched<'a> {
     finished: Option<(Header, Option<TraceError>)>,
     header: Header,
     notes: Vec<String>,
+    purpose: TracePurpose,
     listener: &'a mut dyn Listener,
 }
 
@@ -208,7 +212,7 @@ impl Watched<'_> {
         header.recorder.notes.clone_from(&remains.notes);
         let Remains { writer, lost, notes, problem, striped } = remains;
         let ending = Ending { ended: Some(ended), exit, took: Some(took), lost, notes };
-        self.finished = Some(match writer.finish(ending, &mut Asker { striped }) {
+        self.finished = Some(match writer.finish(ending, &mut Asker { striped, purpose: self.purpose }) {
             Ok(header) => (header, problem),
             Err(error) => (header, Some(problem.unwrap_or(error))),
         });

@@ -1,7 +1,7 @@
 //! Adds this node's mounts, links and libraries to a trace that was made elsewhere or by other means.
 
 use crate::facts;
-use crate::finish::Asker;
+use crate::finish::{Asker, TracePurpose};
 use quell_trace::Mount;
 use quell_trace::writer::Finish;
 
@@ -16,7 +16,8 @@ pub fn mounts(mountinfo: &[u8]) -> Vec<Mount> {
 /// Reads links, libraries and striping from the file systems of this node, as a recording does at its end.
 pub fn asker(mounts: &[Mount]) -> impl Finish + use<> {
     let striped = mounts.iter().filter(|mount| mount.kind == "lustre");
-    Asker { striped: striped.map(|mount| mount.mount_point.clone()).collect() }
+    let striped = striped.map(|mount| mount.mount_point.clone()).collect();
+    Asker { striped, purpose: TracePurpose::Any }
 }
 
 #[cfg(test)]

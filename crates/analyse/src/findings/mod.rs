@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Summary, LimitsInForce -> Case (paths in order, what counts) -> rules, one file a family -> Found { Finding, Effect }
-//!                                                                                       |-> findings: by operations
+//!                                                                                       |-> findings: by rank, then operations
 //!                                                                                       `-> plan: by cost and saving
 //! ```
 //!
@@ -40,6 +40,7 @@ pub use plan::{Plan, Step};
 use crate::Summary;
 use case::Case;
 use draft::Found;
+use std::cmp::Reverse;
 
 /// A rule: gives its findings in a case.
 type Rule = fn(&Case<'_>) -> Vec<Found>;
@@ -78,7 +79,7 @@ pub fn codes() -> Vec<&'static str> {
 /// Findings and their remedies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// Everything that is over its limit. Shape: sorted by operations, most first, then by code and title.
+    /// Everything that is over its limit. Shape: those of [`FindingRank`], by operations in each, most first, then by code and title.
     pub findings: Vec<Finding>,
     /// Their remedies in the order in which to apply them.
     pub plan: Plan,
@@ -99,11 +100,40 @@ pub fn findings(summary: &Summary, limits: &LimitsInForce) -> Vec<Finding> {
 
 fn found(case: &Case<'_>) -> Vec<Found> {
     let mut found: Vec<_> = RULES.iter().flat_map(|(_, rule)| rule(case)).collect();
-    found.sort_by(|Found { finding: a, .. }, Found { finding: b, .. }| {
-        b.operations.cmp(&a.operations).then_with(|| (a.code, &a.title).cmp(&(b.code, &b.title)))
+    found.sort_by_cached_key(|Found { finding, .. }| {
+        let rank = FindingRank::of(finding, case.total);
+        (rank, Reverse(finding.operations), finding.code, finding.title.clone())
     });
     found
 }
+
+/// The place of a finding among others: a free and exact remedy comes before an image, and a cause before the sum of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FindingRank {
+    /// A remedy that costs nothing and saves a notable part of the run's metadata operations.
+    Free,
+    /// A cause.
+    Cause,
+    /// The sum of all causes.
+    Sum,
+}
+
+impl FindingRank {
+    fn of(finding: &Finding, total: u64) -> Self {
+        let saved = total.saturating_sub(finding.remedy.metadata_operations_after);
+        if finding.code == limits::NETWORK_START_UP.threshold.name {
+            Self::Sum
+        } else if finding.remedy.cost == Cost::Nothing && saved.saturating_mul(NOTABLE) >= total && saved > 0
+        {
+            Self::Free
+        } else {
+            Self::Cause
+        }
+    }
+}
+
+/// One part in so many of a run's metadata operations is notable. Less, and a cause that does more harm comes first.
+const NOTABLE: u64 = 10;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ pub struct Plan {
 pub struct Step {
     /// The finding that it is for; the first of several.
     pub finding: Finding,
-    /// The codes of all findings that this same remedy is for. Shape: distinct, most operations first.
+    /// The codes of all findings that this same remedy is for. Shape: distinct, in the order of the findings.
     pub codes: Vec<&'static str>,
     /// Metadata operations that it takes away when nothing else is applied.
     pub saves: u64,
@@ -58,7 +58,8 @@ fn is_done(finding: &Finding, gain: u64, saves: u64) -> bool {
 /// do anything; larger, and some are left out that would.
 const DONE: u64 = 10;
 
-/// Findings that one command removes are one remedy: that of the finding for which it does most.
+/// Findings that one command removes are one remedy: that of the finding for which it does most; of
+/// equals, that with most operations.
 fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
     let mut remedies: Vec<(Found, Vec<&'static str>)> = Vec::new();
     for found in found {
@@ -72,8 +73,10 @@ fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
                 if !codes.contains(&found.finding.code) {
                     codes.push(found.finding.code);
                 }
-                let after = |finding: &Finding| finding.remedy.metadata_operations_after;
-                if after(&found.finding) < after(&other.finding) {
+                let worth = |Finding { remedy, operations, .. }: &Finding| {
+                    (remedy.metadata_operations_after, Reverse(*operations))
+                };
+                if worth(&found.finding) < worth(&other.finding) {
                     *other = found;
                 }
             }

@@ -9,7 +9,7 @@ use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
-use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope};
+use quell_record::{Barrier, EngineChoice, RecordError, Recording, Scope, TracePurpose};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use std::ffi::OsString;
@@ -141,6 +141,7 @@ fn try_recording() -> Option<Result<(), Barrier>> {
         engine: EngineChoice::Ptrace,
         roots: Vec::new(),
         scope: Scope::Run,
+        purpose: TracePurpose::Image,
     };
     match quell_record::record(&recording, &mut ()) {
         Ok(recorded) if recorded.header.recorder.events > 0 => Some(Ok(())),

@@ -9,6 +9,7 @@ use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
     Barrier, EngineChoice, Leftover, Listener, RecordError, Recorded, Recording, Scope, StartLimits,
+    TracePurpose,
 };
 use quell_trace::{Ended, TraceError};
 use std::ffi::OsString;
@@ -42,6 +43,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         scope: scope(flags.until_started),
         engine: engine(flags.engine),
         roots: flags.roots,
+        purpose: TracePurpose::Any,
     };
     let (recorded, directory) = record(request, &named, rank, speaks, printer)?;
     let status = recorded.exit.shell_status();

@@ -13,7 +13,7 @@ use super::image::{is_on_first_node, request};
 use super::launchers::launcher_in;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
-use super::{beside, maker};
+use super::{beside, maker, software};
 use crate::failure::{Failure, OURS};
 use crate::flags::{Run, RunMode};
 use crate::printer::Printer;
@@ -23,8 +23,12 @@ use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
     SettledReason, Subject,
 };
+use quell_image::write::Audience;
 use quell_mount::{ImageError, Learn, LessonsDue, RunError, SourceChange, StaleSources};
-use quell_record::{Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits};
+use quell_pack::PackOptions;
+use quell_record::{
+    Barrier, EngineChoice, Leftovers, Listener, RecordError, Recording, Scope, StartLimits, TracePurpose,
+};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::{Exit, ServedBy, TraceError};
 use std::ffi::OsString;
@@ -131,8 +135,12 @@ impl Auto<'_> {
         let own = found.own.as_ref();
         let lessons = own.filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
         let learns = own.is_some_and(|(_, name)| still_learns(name));
-        let learn =
-            learns.then_some(Learn { file: lessons, due: LessonsDue::AtTheEnd { least: LESSONS_WORTH } });
+        let is_blank = own.is_some_and(|(_, name)| *name == CacheEntry::blank_image());
+        let due = match is_blank && is_on_first_node(self.place.as_ref()) {
+            true => LessonsDue::WithCommandForARefresh,
+            false => LessonsDue::AtTheEnd { least: maker::LESSONS_WORTH },
+        };
+        let learn = learns.then_some(Learn { file: lessons, due });
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
@@ -236,7 +244,7 @@ impl Auto<'_> {
             return Ok(self.plain());
         }
         match entry.lock(&host::job(self.place.as_ref()))? {
-            Some(lock) => Ok(self.record(&entry, lock, subject)),
+            Some(lock) => Ok(self.record(&cache, &entry, lock, subject)),
             None => {
                 self.explain("plain: another process records or packs");
                 Ok(self.plain())
@@ -274,7 +282,13 @@ impl Auto<'_> {
     }
 
     /// Runs the command and records it.
-    fn record(&self, entry: &CacheEntry, lock: EntryLock, subject: &Subject) -> Result<u8, Failure> {
+    fn record(
+        &self,
+        cache: &CacheDirectory,
+        entry: &CacheEntry,
+        lock: EntryLock,
+        subject: &Subject,
+    ) -> Result<u8, Failure> {
         let command = self.flags.command.iter().map(shown).collect();
         entry.describe(&About { command, roots: self.roots(), ..About::from(subject) });
         entry.touch();
@@ -291,13 +305,14 @@ impl Auto<'_> {
             // A mount stays until the command ends, and slows all of it.
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
+            purpose: TracePurpose::Image,
         };
         let mut finisher = Finisher { auto: self, entry, directory, lock: Some(lock) };
         let exit = match quell_record::record(&recording, &mut finisher) {
             Ok(recorded) => recorded.exit,
             Err(error) => {
                 drop(finisher);
-                return self.not_recorded(entry, error);
+                return self.not_recorded((cache, entry), subject, error);
             }
         };
         match exit {
@@ -306,21 +321,72 @@ impl Auto<'_> {
         }
     }
 
-    /// The command has not run: it runs plain.
-    fn not_recorded(&self, entry: &CacheEntry, error: RecordError) -> Result<u8, Failure> {
-        // A tracer of this run says nothing about the next one.
-        let traced =
-            |barrier: &Barrier| matches!(barrier, Barrier::OtherTracer { .. } | Barrier::Recorded { .. });
-        let barred = matches!(&error, RecordError::Barred { barrier, .. } if !traced(barrier));
+    /// The command has not run. Where no start can be recorded, runs teach an image; otherwise this run is plain.
+    fn not_recorded(
+        &self,
+        (cache, entry): (&CacheDirectory, &CacheEntry),
+        subject: &Subject,
+        error: RecordError,
+    ) -> Result<u8, Failure> {
+        let barrier = match &error {
+            // A tracer of this run says nothing about the next one.
+            RecordError::Barred {
+                barrier: Barrier::OtherTracer { .. } | Barrier::Recorded { .. }, ..
+            } => None,
+            RecordError::Barred { barrier, .. } => Some(barrier.to_string()),
+            _ => None,
+        };
         if !matches!(error, RecordError::NotFound { .. } | RecordError::NotExecutable { .. }) {
             let line = Failure::new(error).line();
             entry.log(&format!("not recorded: {line}"));
             self.explain(&format!("not recorded: {line}"));
-            if barred {
-                self.settle(entry, &line);
+            if let Some(barrier) = barrier {
+                match self.begin_to_learn(cache, entry, subject) {
+                    Ok(()) => {
+                        self.printer.talk(&format!("runs teach the image instead of a recording: {barrier}"));
+                        return self.teach(entry);
+                    }
+                    Err(reason) => self.settle(entry, &reason.unwrap_or(line)),
+                }
             }
         }
         self.plain()
+    }
+
+    /// Publishes an image that holds nothing. Runs from it ask the originals, and what they asked becomes the next version. The
+    /// error says what bars that, if it is not what bars recording.
+    fn begin_to_learn(
+        &self,
+        cache: &CacheDirectory,
+        entry: &CacheEntry,
+        subject: &Subject,
+    ) -> Result<(), Option<String>> {
+        let mut roots = self.roots();
+        if roots.is_empty() {
+            let mounts = quell_record::node::mounts(&quell_base::mountinfo::own_table());
+            let search = std::env::var_os("PATH");
+            roots = software::directories(subject, &search_variables(), search.as_deref(), &mounts);
+        }
+        if roots.is_empty() {
+            return Err(None);
+        }
+        let audience = if cache.is_public() { Audience::Everyone } else { Audience::Owner };
+        let options = PackOptions { roots, audience, ..PackOptions::default() };
+        let name = CacheEntry::blank_image();
+        let directory = std::env::current_dir().unwrap_or_default();
+        quell_pack::pack_blank(&self.flags.command, &entry.file(&name), &options, directory)
+            .map_err(|error| Some(Failure::new(error).line()))?;
+        entry.publish(&name).map_err(|error| Some(Failure::new(error).line()))
+    }
+
+    /// Runs from the image that holds nothing, unless other ranks of this node have found no image and run plain.
+    fn teach(&self, entry: &CacheEntry) -> Result<u8, Failure> {
+        match self.state(entry) {
+            EntryState::Image(name) => {
+                self.in_image(&Found { path: entry.file(&name), own: Some((entry.clone(), name)) })
+            }
+            _ => self.plain(),
+        }
     }
 
     /// Has the background make the entry's image. Where no process can be started, the next run tries again.
@@ -410,9 +476,6 @@ impl Listener for Finisher<'_> {
         }
     }
 }
-
-/// A run that asks the originals for so many names has something to teach.
-const LESSONS_WORTH: usize = 21;
 
 /// Versions of an image up to this learn. The later ones are made only where originals have changed.
 const LEARNING_VERSIONS: u64 = 12;

@@ -24,6 +24,9 @@ pub(crate) const MAKER: &str = "--make-cached-image";
 /// Metadata operations of a start below which an image saves nothing that a user would notice.
 const WORTH: u64 = 200;
 
+/// A run that asks the originals for so many names has something to teach.
+pub(super) const LESSONS_WORTH: usize = 21;
+
 /// The longest that it works.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
@@ -192,8 +195,14 @@ impl Maker {
     /// Makes the image anew from its originals, with what runs have learned.
     fn refresh(&self) {
         let EntryState::Image(name) = self.entry.state() else { return };
+        let is_blank = name == CacheEntry::blank_image();
+        if is_blank {
+            self.entry.take_lessons();
+        }
+        let is_taught = !self.entry.lessons().is_empty();
         match self.refreshed(&name) {
-            Ok(Some(next)) => self.publish(&next),
+            Ok(next) if is_blank && is_taught => self.publish_first(next),
+            Ok(Some((next, _))) => self.publish(&next),
             Ok(None) => {}
             Err(failure) => self.entry.log(&format!("{name} was not refreshed: {}", failure.line())),
         }
@@ -201,8 +210,19 @@ impl Maker {
         self.entry.lessons().iter().for_each(|file| _ = std::fs::remove_file(file));
     }
 
-    /// The next version; `None` where it would be the same.
-    fn refreshed(&self, name: &str) -> Result<Option<String>, Failure> {
+    /// Publishes the first version that runs have taught, if it is worth it.
+    fn publish_first(&self, next: Option<(String, u64)>) {
+        let learned = next.as_ref().map_or(0, |(_, learned)| *learned);
+        match next {
+            Some((next, learned)) if learned >= LESSONS_WORTH as u64 => return self.publish(&next),
+            Some((next, _)) => _ = std::fs::remove_file(self.entry.file(&next)),
+            None => {}
+        }
+        self.settle(&format!("a run asked for {learned} names of its software, fewer than {LESSONS_WORTH}"));
+    }
+
+    /// The next version and the number of paths that were learned; `None` where it would be the same.
+    fn refreshed(&self, name: &str) -> Result<Option<(String, u64)>, Failure> {
         let path = self.entry.file(name);
         let image = match quell_mount::view_trusted(&path, Trust::OwnerOrRoot) {
             Ok(image) => image,
@@ -224,7 +244,7 @@ impl Maker {
             _ = std::fs::remove_file(target);
             return Ok(None);
         }
-        Ok(Some(next))
+        Ok(Some((next, refreshed.learned)))
     }
 
     fn publish(&self, image: &str) {

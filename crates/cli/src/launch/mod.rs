@@ -9,6 +9,7 @@ mod launchers;
 mod maker;
 mod nested;
 mod plain;
+mod software;
 mod step;
 
 pub(crate) use auto::{by_itself, cache_path};

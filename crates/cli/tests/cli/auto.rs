@@ -603,3 +603,47 @@ fn privileged_a_recording_that_waits_becomes_an_image() {
     until_there_is_an_image(&test);
     assert_eq!(originals(&test, "0"), Some(0));
 }
+
+/// Where ptrace is barred, the first run teaches an image instead of being recorded.
+#[test]
+fn privileged_without_ptrace_runs_teach_the_image() {
+    const SAID: &str = "content 0\narguments: 0\n";
+    for test in [Test::privileged(ALL), Test::of_ordinary_user(ALL)].into_iter().flatten() {
+        crate::harness::program(&test, "barred", &[]);
+        plant(&test);
+        let run = || auto(&test, "./barred ptrace $auto --stats stats.json -- env/bin/app 0");
+        let told = "quell: runs teach the image instead of a recording: \
+            a seccomp filter, as of a container, forbids `ptrace`\n";
+        let first = run();
+        assert_eq!((&*first.stdout, &*first.stderr), (SAID, told));
+        wait_until("the first version was made", || current(&test).as_deref() == Some("image-1.qimg"));
+        test.silence();
+        let second = run();
+        assert_eq!((&*second.stdout, &*second.stderr), (SAID, ""));
+        let stats = test.read_json("stats.json");
+        let counts = stats["original"].as_object().unwrap().values();
+        let asked: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
+        assert!(asked <= 3, "{stats:#}");
+    }
+}
+
+/// A program that asks its software for little is left alone, after it was run from an image that holds nothing.
+#[test]
+fn privileged_without_ptrace_a_program_that_asks_for_little_is_left_alone() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    crate::harness::program(&test, "barred", &[]);
+    test.write_mode("env/bin/app", "#!/bin/sh\necho ran\n", 0o755);
+    let run = || auto(&test, "./barred ptrace $auto -- env/bin/app");
+    run().succeeds();
+    wait_until("the program is left alone", || {
+        current(&test).is_some_and(|name| name.starts_with("settled"))
+    });
+    test.silence();
+    snapshot!(run(), @"
+    status 0
+    --- stdout
+    ran
+    --- stderr
+    quell: `--auto` leaves this program alone: a run asked for 2 names of its software, fewer than 21
+    ");
+}

@@ -131,6 +131,18 @@ impl Slurm {
         }
     }
 
+    /// Open MPI leaves the directory of a session where its daemon is ended before it has cleaned up.
+    pub(crate) fn remove_sessions(&self) {
+        for node in self.nodes() {
+            for entry in std::fs::read_dir(node.join("root/tmp")).unwrap().map(Result::unwrap) {
+                if entry.file_name().as_encoded_bytes().starts_with(b"ompi.") {
+                    // The daemon may be at it.
+                    _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+        }
+    }
+
     fn sockets(&self) -> String {
         std::fs::read_to_string(format!("/proc/{}/net/unix", self.cluster.head)).unwrap()
     }

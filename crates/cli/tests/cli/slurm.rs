@@ -142,6 +142,7 @@ fn privileged_launchers_of_mpi_inside_an_allocation() {
             .test
             .quell(&["-q", "pack", "--force", "app.qtrace", "-o", "app.qimg", "--root", "env"])
             .succeeds();
+        slurm.remove_sessions();
     }
     slurm.assert_clean(&[]);
 }

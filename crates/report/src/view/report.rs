@@ -68,7 +68,8 @@ pub struct ReportView {
     pub recordings: Vec<Recording>,
     /// Reasons to read the numbers with care.
     pub doubts: Vec<Doubt>,
-    /// Causes and remedies. Sorted by operations, most first.
+    /// Causes and remedies. Those with a free remedy that saves a tenth first, the sum of all causes last; among
+    /// equals sorted by operations, most first.
     pub findings: Vec<Finding>,
     /// Operations on no known file system.
     #[serde(skip)]

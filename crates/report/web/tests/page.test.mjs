@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { open, withBrowser } from "../browser.mjs";
 import { HOSTILE, makePages } from "./pages.mjs";
-import { numbers, shared, visit, withPages } from "./visits.mjs";
+import { numbers, resize, shared, visit, withPages } from "./visits.mjs";
 
 const SIZES = [1280, 400];
 const SCHEMES = ["light", "dark"];
@@ -31,7 +31,7 @@ withPages("a report in a browser", makePages, () => {
                 for (const width of SIZES) {
                     for (const colorScheme of SCHEMES) {
                         await page.emulateMedia({ colorScheme });
-                        await page.setViewportSize({ width, height: 900 });
+                        await resize(page, width);
                         const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
                         assert.ok(wide <= 0, `${name} at ${width} is ${wide} pixels too wide`);
                     }

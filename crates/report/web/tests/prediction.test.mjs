@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { open, withBrowser } from "../browser.mjs";
-import { numbers, shared, visit, withPages } from "./visits.mjs";
+import { numbers, resize, shared, visit, withPages } from "./visits.mjs";
 
 const QUELL = process.env.QUELL;
 const HOSTILE = "</script><script>window.harmed=1</script>";
@@ -51,7 +51,7 @@ withPages("a prediction in a browser", makePages, () => {
                 for (const width of [1280, 400]) {
                     for (const colorScheme of ["light", "dark"]) {
                         await page.emulateMedia({ colorScheme });
-                        await page.setViewportSize({ width, height: 900 });
+                        await resize(page, width);
                         const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
                         assert.ok(wide <= 0, `${name} at ${width} is ${wide} pixels too wide`);
                         const nan = await page.evaluate(() => document.querySelector("#charts").innerHTML.includes("NaN"));

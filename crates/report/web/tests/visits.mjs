@@ -55,3 +55,9 @@ export async function visit(name, use, options) {
 
 /** What `--json` said beside a page. */
 export const numbers = (name) => JSON.parse(readFileSync(join(shared.directory, `${name}.json`), "utf8"));
+
+/** Gives a page another width. Ends when charts are drawn for it: they hear of it after the next frame has begun. */
+export async function resize(page, width) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}
