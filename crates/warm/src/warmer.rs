@@ -1,6 +1,7 @@
 //! The threads that ask, and what each of them does for one name.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use quell_base::parallel::in_parallel;
@@ -33,7 +34,8 @@ pub enum Thrift {
     /// All of it, before a program starts.
     Everything,
     /// What spares a program that is running as many operations as it costs the servers: a client keeps a name that was looked up, so
-    /// the program need not. It does not keep the opening of a file, or most listings: only files of which much is read are opened.
+    /// the program need not. It does not keep the opening of a file, or most listings: only files of which much is read are opened,
+    /// and names in directories that the program lists are left to that.
     WhatPays,
 }
 
@@ -61,7 +63,20 @@ impl Warmer<'_> {
         let budget = ReadBudget::new(self.budget);
         let reading = Reading { in_memory: &in_memory, tally: &tally, budget, counts_names: true };
         let names = plan.names.iter().filter(|name| name.path.is_absolute() && !in_memory.holds(&name.path));
-        let mut work: Vec<(u64, Work<'_>)> = names.flat_map(|name| works(name, self.thrift)).collect();
+        let (mut listed, names): (Vec<_>, Vec<_>) = names.partition(|name| name.listed);
+        listed.sort_by_key(|name| name.at);
+        let with_names: HashSet<&Path> = listed.iter().map(|name| name.path.as_path()).collect();
+        // A listing brings the names in it along on many clients, which then are looked up for nothing.
+        self.each(&listed, &tally, |name| ask(name, self.thrift, &tally));
+        let comes_along = |name: &PlannedName| {
+            let is_there = name.expected == Some(Expected::There);
+            is_there && name.path.parent().is_some_and(|parent| with_names.contains(parent))
+        };
+        let mut work: Vec<(u64, Work<'_>)> =
+            names.into_iter().flat_map(|name| works(name, self.thrift)).collect();
+        if self.thrift == Thrift::WhatPays {
+            work.retain(|(_, work)| !matches!(work, Work::Name(name) if comes_along(name)));
+        }
         work.sort_by_key(|(at, _)| *at);
         let work = spread(work, |(_, work)| work.place());
         self.each(&work, &tally, |(_, work)| match work {
