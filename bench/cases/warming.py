@@ -94,7 +94,7 @@ def page(table: dict[tuple[str, str], Samples]) -> Result:
         "interleaved; medians (smallest to largest) of wall seconds; metadata operations by the server's own counters, reads of data left",
         "out; clients that cache as Lustre's do. The client was mounted just before, but for `again`. `beside` runs plain for want of FUSE.",
     )
-    lines += harness.table("program", "case", "warming, s", "operations", "start, s", "operations", "both, s", "cold start over start", "over both")
+    lines += harness.table("program", "case", "warming, s", "operations", "start, s", "operations", "both, s", "cold over start", "over both")
     budgets = []
     for (program, name), found in table.items():
         cold = statistics.median(table[program, "plain, cold"].start)
