@@ -192,7 +192,7 @@ impl Summary {
                 doubts.push(Doubt::CountedTwice { name: facts.name.clone() });
             }
         }
-        if self.recordings.iter().any(|facts| facts.command != self.command()) {
+        if self.commands().len() > 1 {
             doubts.push(Doubt::CommandsDiffer);
         }
         let recorded: BTreeSet<RankId> = self.recordings.iter().filter_map(|facts| facts.rank).collect();

@@ -153,6 +153,17 @@ impl Summary {
         self.recordings.first().map_or(&[], |facts| &facts.command)
     }
 
+    /// The commands that were recorded. Shape: distinct, in the order of the recordings.
+    pub fn commands(&self) -> Vec<&[String]> {
+        let mut commands: Vec<&[String]> = Vec::new();
+        for facts in &self.recordings {
+            if !commands.contains(&facts.command.as_slice()) {
+                commands.push(&facts.command);
+            }
+        }
+        commands
+    }
+
     /// The ending of the command: the first one that is not status 0, in the order of the recordings; `None` when
     /// the recording ended first.
     pub fn exit(&self) -> Option<Exit> {

@@ -735,6 +735,25 @@ fn a_free_remedy_comes_first_and_the_sum_of_all_causes_last() {
 }
 
 #[test]
+fn recordings_of_several_programs_are_not_folded_into_one_command_line() {
+    let path = "/lustre/tools:/opt/bin";
+    let of = |program: &str| {
+        let made = Made::of(&[program]).with("PATH", path).repeat(600, Call::Stat, "/lustre/x", FOUND);
+        searched(&missing(made, "/lustre/tools", 300), SearchKind::Command, "PATH", &[("/lustre/tools", 300)])
+    };
+    let commands = |summary: &Summary| {
+        let found = findings(summary, &limits());
+        found.iter().map(|finding| finding.remedy.command.clone()).collect::<Vec<_>>()
+    };
+    let mut both = of("one");
+    both.merge(of("two"));
+    let image = "quell pack app.qtrace app.qtrace -o app.qimg && quell run app.qimg -- one && quell run app.qimg -- two";
+    let moved = "PATH=/opt/bin:/lustre/tools";
+    assert_eq!(commands(&of("one"))[0], format!("{moved} one"));
+    assert_eq!(commands(&both), [&format!("export {moved}"), image]);
+}
+
+#[test]
 fn every_code_is_tested_here() {
     let this = include_str!("findings.rs");
     for code in codes() {

@@ -103,9 +103,15 @@ impl<'a> Case<'a> {
         self.summary.awaited.contains_key(path)
     }
 
-    /// The recorded command, to be typed again.
-    pub(super) fn command(&self) -> String {
-        words::command(self.summary.command())
+    /// The recorded commands, to be typed again.
+    pub(super) fn commands(&self) -> impl Iterator<Item = String> {
+        self.summary.commands().into_iter().map(words::command)
+    }
+
+    /// The recorded command, if there is only one.
+    pub(super) fn only_command(&self) -> Option<String> {
+        let mut commands = self.commands();
+        commands.next().filter(|_| commands.next().is_none())
     }
 
     /// Of the operations in a directory and below, so many that disappear: first those on absent names, then others,

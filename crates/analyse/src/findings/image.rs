@@ -30,9 +30,13 @@ pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8]
         },
     };
     let (traces, image) = (case.summary.trace_words(), case.summary.image_word());
+    let runs = case.commands().map(|command| format!("quell run {image} -- {command}"));
     Change::of(
         "start it from an image, which answers these operations on each node",
-        format!("quell pack {traces}{option} -o {image} && quell run {image} -- {}", case.command()),
+        std::iter::once(format!("quell pack {traces}{option} -o {image}"))
+            .chain(runs)
+            .collect::<Vec<_>>()
+            .join(" && "),
         Cost::Image,
         served(case, &roots),
     )

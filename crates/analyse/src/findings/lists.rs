@@ -203,7 +203,8 @@ impl Listed<'_, '_> {
     /// The file that may hold the list.
     fn editor(&self) -> String {
         let ListSource::Unknown { read_before } = &self.facts.source else { return String::new() };
-        read_before.first().map_or_else(|| self.case.command(), |file| format!("$EDITOR {}", quoted(file)))
+        let file = read_before.first().map(|file| format!("$EDITOR {}", quoted(file)));
+        file.or_else(|| self.case.commands().next()).unwrap_or_default()
     }
 
     /// So many operations on each entry and in it, but not in another entry that lies in it.

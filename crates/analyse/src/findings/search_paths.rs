@@ -164,15 +164,21 @@ pub(super) fn variable(
     let list = quoted(value.join(separator).as_bytes());
     let command = match value.is_empty() {
         true => format!("unset {name}"),
-        false if moved => format!("{name}={list} {}", case.command()),
-        false => format!("export {name}={list}"),
+        false => match case.only_command().filter(|_| moved) {
+            Some(command) => format!("{name}={list} {command}"),
+            None => format!("export {name}={list}"),
+        },
+    };
+    let (whose, finds) = match case.only_command() {
+        Some(_) => ("this command", "finds"),
+        None => ("these commands", "find"),
     };
     let text = match (moved, idle.len()) {
         (true, 1) => {
-            format!("move this entry to the end of {name} for this command, which finds nothing in it")
+            format!("move this entry to the end of {name} for {whose}, which {finds} nothing in it")
         }
         (true, _) => {
-            format!("move these entries to the end of {name} for this command, which finds nothing in them")
+            format!("move these entries to the end of {name} for {whose}, which {finds} nothing in them")
         }
         (false, 1) => format!("take this entry out of {name} for this program"),
         (false, _) => format!("take these entries out of {name} for this program"),

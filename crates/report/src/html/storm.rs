@@ -88,6 +88,9 @@ fn circumstances(report: &ReportView) -> String {
     if report.recordings.len() > 1 {
         parts.push(counted(report.recordings.len() as u64, "recording"));
     }
+    if report.other_commands > 0 {
+        parts.push(format!("with {}", counted(report.other_commands, "other command")));
+    }
     if let Some(began) = report.headline.began {
         parts.push(date(began));
     }

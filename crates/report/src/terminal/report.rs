@@ -80,9 +80,13 @@ fn who_served(report: &ReportView) -> String {
 }
 
 fn how_it_ended(report: &ReportView) -> String {
-    let runs = match report.recordings.len() {
-        0 | 1 => String::new(),
-        several => format!(" ({})", counted(several as u64, "recording")),
+    let runs = match (report.recordings.len(), report.other_commands) {
+        (0 | 1, _) => String::new(),
+        (several, 0) => format!(" ({})", counted(several as u64, "recording")),
+        (several, others) => {
+            let others = counted(others, "other command");
+            format!(" and {others} ({})", counted(several as u64, "recording"))
+        }
     };
     let partial = report.recordings.iter().any(|recording| recording.partial);
     match (&report.ended, report.seconds) {

@@ -74,6 +74,9 @@ pub struct ReportView {
     /// Operations on no known file system.
     #[serde(skip)]
     pub unplaced: Option<FileSystem>,
+    /// Recorded commands besides the first.
+    #[serde(skip)]
+    pub other_commands: u64,
     /// The words for the first ending that is not status 0; `None` when the recording ended first.
     #[serde(skip)]
     pub ended: Option<String>,
@@ -306,6 +309,7 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportVie
     ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
+        other_commands: summary.commands().len().saturating_sub(1) as u64,
         exit_status: summary.exit().map(Exit::shell_status),
         seconds: summary.seconds(),
         headline: headline(summary, diagnosis),
