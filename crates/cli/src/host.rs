@@ -32,6 +32,14 @@ pub(crate) fn is_first(place: Option<&RankPlace>) -> bool {
     place.is_none_or(|place| place.rank == RankId(0))
 }
 
+/// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
+pub(crate) fn is_one_node(place: Option<&RankPlace>) -> bool {
+    place.is_none_or(|place| {
+        let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
+        place.nodes == Some(1) || place.ranks == Some(1) || all_here
+    })
+}
+
 /// The start of the launcher's process on this node that all ranks of a step descend from, by this node's clock. Wrappers and
 /// shells may stand between it and a rank. `None` where none of its ancestors is known.
 pub(crate) fn launcher_began() -> Option<SystemTime> {

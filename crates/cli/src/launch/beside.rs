@@ -3,7 +3,6 @@
 //! A process of the background does it, with the lowest priority and no descriptor of the command's. It is no child of the command, so
 //! the command cannot notice it, and it ends with the command.
 
-use super::image::is_one_node;
 use crate::flags::Run;
 use crate::host;
 use crate::one_a_node::{Turn, take_turn};
@@ -25,7 +24,7 @@ pub(crate) const BESIDE: &str = "--warm-beside";
 /// Only on a job's one node: it shortens waits, and may ask the servers for more. Where many nodes start at once, the servers are what they
 /// wait for.
 pub(super) fn start(flags: &Run, image: &Path, place: Option<&RankPlace>, say: &dyn Fn(&str)) {
-    if !is_one_node(place) || !host::is_first(place) {
+    if !host::is_one_node(place) || !host::is_first(place) {
         return;
     }
     let (Some(own), Ok(ourselves)) = (own_start(), std::env::current_exe()) else { return };

@@ -199,7 +199,7 @@ fn refresh(flags: &Run) -> Vec<OsString> {
 }
 
 fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
-    let shared = flags.check == Check::First && !is_one_node(place);
+    let shared = flags.check == Check::First && !host::is_one_node(place);
     let by = match flags.check {
         Check::None => return quell_mount::Check::Nothing,
         Check::All if place.is_some() => Checker::FirstOfNode,
@@ -217,7 +217,7 @@ fn check(flags: &Run, place: Option<&RankPlace>) -> quell_mount::Check {
 /// and the first rank of its node waits for it like those of other nodes.
 fn checker(place: Option<&RankPlace>) -> Checker {
     match place {
-        Some(place) if !is_one_node(Some(place)) => match place.node {
+        Some(place) if !host::is_one_node(Some(place)) => match place.node {
             Some(NodeId(0)) => Checker::FirstOfNode,
             None if place.rank == RankId(0) => Checker::ThisRank,
             _ => Checker::AnotherNode,
@@ -227,17 +227,9 @@ fn checker(place: Option<&RankPlace>) -> Checker {
     }
 }
 
-/// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
-pub(super) fn is_one_node(place: Option<&RankPlace>) -> bool {
-    place.is_none_or(|place| {
-        let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
-        place.nodes == Some(1) || place.ranks == Some(1) || all_here
-    })
-}
-
 /// Tells whether this node's ranks speak for the job.
 pub(crate) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
-    is_one_node(place)
+    host::is_one_node(place)
         || place.is_some_and(|place| place.node.map_or(place.rank == RankId(0), |node| node == NodeId(0)))
 }
 
