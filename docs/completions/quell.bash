@@ -1602,7 +1602,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --trust --color --colour --quiet --config --help"
+            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --trust --output --label --open-mode --color --colour --quiet --config --help"
             if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1650,6 +1650,14 @@ _quell() {
                     ;;
                 --memory)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --open-mode)
+                    COMPREPLY=($(compgen -W "truncate append" -- "${cur}"))
                     return 0
                     ;;
                 --colour)

@@ -254,6 +254,9 @@ mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'Let the image take at most so much of the node\'s memory, such as 500M or 2G [default: all that is free]. A plain image on a local file system takes none' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l output -d 'Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out: `quell run --output FILE -- CMD`' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l open-mode -d 'With --output: the use of a FILE that is there' -r -f -a "truncate\t'It is emptied, unless another step of the job is writing to it'
+append\t'Lines go to its end'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -264,6 +267,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l explain -d 'With --a
 complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be used'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that other users own, or can change or replace'
+complete -c quell -n "__fish_quell_using_subcommand run" -l label -d 'With --output: begin each line with the number of its rank'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F

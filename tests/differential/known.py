@@ -48,7 +48,7 @@ LEFT_OUT = [
 # Cases that are undetermined without quell too.
 UNDETERMINED = [
     ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
-    ("whether a page that a mapping has changed before sets the file's times once more", lambda facts, op: op.name == "mwrite" and facts.sets_times_again(op)),
+    ("whether a page that a mapping has changed before, or any of a tmpfs, sets the file's times once more", lambda facts, op: op.name == "mwrite" and facts.sets_times_again(op)),
     ("whether sendfile(2) of a file into itself reads what it has just written", lambda facts, op: op.name == "sendfile" and facts.is_one_file(op)),
     ("which error names have in a directory that another namespace removed", lambda facts, op: facts.is_in_removed_directory(op)),
 ]

@@ -64,8 +64,8 @@ class Player:
         self.unwritten = {}
         # Mapped files of the plain side, with the offsets of their mappings.
         self.mapped_files = {}
-        # Mappings through which an actor has written.
-        self.written_mappings = set()
+        # Mappings to which a write may set no time: an actor has written through them before.
+        self.mappings_without_times = set()
         # Shared locks of fcntl(2), by actor and inode; inodes whose lock a close may not have taken away.
         self.shared_locks, self.lingering_locks = set(), set()
         # Inodes that a process in a namespace has closed, with the namespace.
@@ -185,10 +185,13 @@ class Player:
             self.views.mapped[op.actor, op.words[0]] = inodes[0] if inodes else None
             self.mapped_files[op.actor, op.words[0]] = os.open(self.views.base(op.actor, op.words[1]), os.O_PATH), int(op.words[5])
             self.unwritten.pop((op.actor, op.words[0]), None)
-            self.written_mappings.discard((op.actor, op.words[0]))
+            self.mappings_without_times.discard((op.actor, op.words[0]))
+            # A tmpfs sets times at the first fault of a page, and not where it was mapped with its neighbours.
+            if self.scene.options.get("fs") == "tmpfs":
+                self.mappings_without_times.add((op.actor, op.words[0]))
         elif op.name == "mwrite" and not plain.startswith("-"):
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
-            self.written_mappings.add((op.actor, op.words[0]))
+            self.mappings_without_times.add((op.actor, op.words[0]))
         elif op.name == "lock" and op.words[1] == "R" and plain == "0":
             self.shared_locks |= {(op.actor, inode) for inode in self.views.slots(op)}
         elif op.name in ("msync", "munmap"):
@@ -266,8 +269,8 @@ class Player:
         return status.st_nlink == 0 and status.st_ino in self.views.unseen[here] and status.st_ino not in held
 
     def sets_times_again(self, op):
-        """Tells whether a mapping that was written to before writes to a file whose time was set since."""
-        if (op.actor, op.words[0]) not in self.written_mappings:
+        """Tells whether a mapping whose writes may set no time writes to a file whose time is an old one."""
+        if (op.actor, op.words[0]) not in self.mappings_without_times:
             return False
         return abs(os.fstat(self.mapped_files[op.actor, op.words[0]][0]).st_mtime - time.time()) > 3600
 

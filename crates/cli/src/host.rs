@@ -40,15 +40,21 @@ pub(crate) fn is_one_node(place: Option<&RankPlace>) -> bool {
     })
 }
 
-/// The start of the launcher's process on this node that all ranks of a step descend from, by this node's clock. Wrappers and
-/// shells may stand between it and a rank. `None` where none of its ancestors is known.
+/// The start of the launcher's process on this node, by this node's clock.
 pub(crate) fn launcher_began() -> Option<SystemTime> {
+    let (_, stat) = launcher_process()?;
+    let since_boot = stat.started()? / rustix::param::clock_ticks_per_second();
+    Some(booted()? + Duration::from_secs(since_boot))
+}
+
+/// The launcher's process on this node that all ranks of a step descend from. Wrappers and shells may stand between it and a
+/// rank. `None` where none of its ancestors is known.
+pub(crate) fn launcher_process() -> Option<(u32, ProcessStat)> {
     let mut process = std::os::unix::process::parent_id();
     for _ in 0..ANCESTORS_MAX {
         let stat = ProcessStat::read(process)?;
         if LAUNCHER_PROCESSES.iter().any(|known| stat.name().starts_with(known.as_bytes())) {
-            let since_boot = stat.started()? / rustix::param::clock_ticks_per_second();
-            return Some(booted()? + Duration::from_secs(since_boot));
+            return Some((process, stat));
         }
         process = stat.parent()?;
     }
@@ -87,6 +93,12 @@ pub(crate) fn file_system(path: &Path) -> String {
         mountinfo::entries(&table).filter(|mount| path.starts_with(OsStr::from_bytes(&mount.mount_point)));
     // Of mounts at one place, the last is on top.
     holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| escape(mount.kind)).unwrap_or_default()
+}
+
+/// The batch job's number, without its step; `None` outside of a job.
+pub(crate) fn job_number(place: Option<&RankPlace>) -> Option<String> {
+    let job = batch_job(|name| std::env::var(name).ok()).or_else(|| place?.job.clone())?;
+    job.split('.').next().map(str::to_owned)
 }
 
 /// The key of processes that share a namespace: job and step as the launcher names them, else the batch

@@ -1,6 +1,8 @@
-//! Makes the calling process one of the background: no job, terminal or user waits for it or notices it.
+//! Processes of the background: no job, terminal or user waits for them or notices them.
 
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use rustix::thread::CpuSet;
 
 use crate::error::RunError;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, idle_io, keep_only, reset_signals};
@@ -24,4 +26,48 @@ pub fn go_to_background() -> Result<(), RunError> {
     let _works_as_it_is = rustix::process::nice(19);
     idle_io();
     Ok(())
+}
+
+/// Forks a process that init inherits, in a session of its own. The parent returns when it is there.
+pub(crate) fn fork_detached(alone: &SingleThreaded) -> Result<Forked, Errno> {
+    let middle = match fork(alone)? {
+        Forked::Parent(middle) => middle,
+        Forked::Child => {
+            let _already_leader = rustix::process::setsid();
+            match fork(alone) {
+                Ok(Forked::Parent(_)) => exit_now(0),
+                Ok(Forked::Child) => return Ok(Forked::Child),
+                Err(_) => exit_now(1),
+            }
+        }
+    };
+    loop {
+        match rustix::process::waitpid(Some(middle), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            // The process that started us has SIGCHLD ignored, so there is nothing to wait for.
+            Err(Errno::CHILD) => return Ok(Forked::Parent(middle)),
+            Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(Forked::Parent(middle)),
+            Ok(_) => return Err(Errno::AGAIN),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Lets a process of the node have as many files open as the system allows; the usual soft limit is 1024.
+pub(crate) fn use_all_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _enough_as_it_is =
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Runs on the job's cores without those that the first rank is bound to, if any are left.
+pub(crate) fn leave_cores(taken: Option<CpuSet>) {
+    let mut free = CpuSet::new();
+    for core in 0..CpuSet::MAX_CPU {
+        if !taken.as_ref().is_some_and(|taken| taken.is_set(core)) {
+            free.set(core);
+        }
+    }
+    // The kernel ignores cores that the job's control group does not have, and refuses an empty set.
+    let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
 }

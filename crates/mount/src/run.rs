@@ -24,7 +24,7 @@ use crate::namespace::mounted_source;
 use crate::rendezvous::{Common, MeetingPlace};
 use crate::request::{Check, Checker, Learn, LessonsDue, OnStale, RunRequest, StaleSources, bytes, umask};
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
-use crate::wrapper::stay_behind;
+use crate::wrapper::{Reports, stay_behind};
 
 /// Runs `request.command` from `request.image`, in this process. Returns only with an error.
 ///
@@ -96,7 +96,7 @@ fn start_command(
     let learns = request.learn.as_ref().is_some_and(waits);
     if request.stats.is_some() || learns {
         // Without room for another process the file appears when the namespace is gone.
-        let _appears_later = stay_behind(place);
+        let _appears_later = stay_behind(&mut Reports(place));
     }
     execute(&request.command)
 }

@@ -4,11 +4,15 @@
 //! answers; [`RunStats`] is what is written for a rank when its command has ended, and again when the last
 //! process of the namespace is gone.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use quell_base::files::{Durability, OutputMode, OutputPlace};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use serde::{Deserialize, Serialize};
 
 /// Version of [`RunStats`] as JSON.
@@ -73,6 +77,28 @@ pub struct RunStats {
     pub abandoned_requests: u64,
     /// Requests that were answered with `EIO` because the image's file was changed in place or cut short meanwhile.
     pub image_lost_requests: u64,
+    /// The output of this node's ranks; absent where it is not collected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputStats>,
+}
+
+/// Output that was collected from the ranks of a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputStats {
+    /// Lines that the programs printed.
+    pub lines: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Writes to the file.
+    pub writes: u64,
+    /// Their bytes, labels included.
+    pub bytes_written: u64,
+}
+
+/// The part of a file of statistics that the server does not know.
+#[derive(Deserialize)]
+struct Kept {
+    output: Option<OutputStats>,
 }
 
 /// An extraction. The program's own operations on bound originals are not counted: they reach the original without quell.
@@ -172,19 +198,72 @@ impl RunStats {
             takeovers: 0,
             abandoned_requests: 0,
             image_lost_requests: 0,
+            output: None,
         }
     }
 
     /// Writes the statistics as one JSON object. The file appears whole, by rename, which follows no link. All may
-    /// read and write it, but for what `umask` forbids.
+    /// read and write it, but for what `umask` forbids. The output that an earlier version of the file tells stays.
     ///
     /// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
     pub fn write(&self, path: &Path, umask: Mode) -> Result<(), Errno> {
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(|_| Errno::INVAL)?;
+        let _turn = Turn::take(path);
+        let kept = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+        let all = Self { output: self.output.or(kept.and_then(|kept| kept.output)), ..self.clone() };
+        let mut bytes = serde_json::to_vec_pretty(&all).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
         replace_file(path, Mode::from_raw_mode(0o666) - umask, &bytes)
     }
 }
+
+/// Adds the output of a run to the statistics that were written of it.
+///
+/// **Errors** What open(2), write(2) and rename(2) say; `EINVAL` for a file of something else.
+pub fn add_output(path: &Path, output: &OutputStats) -> Result<(), Errno> {
+    let _turn = Turn::take(path);
+    let text = std::fs::read_to_string(path).map_err(|error| errno_of(&error))?;
+    let mode = rustix::fs::stat(path)?.st_mode & 0o777;
+    let kept: Kept = serde_json::from_str(&text).map_err(|_| Errno::INVAL)?;
+    let others = text.trim_end().strip_suffix('}').map(str::trim_end).ok_or(Errno::INVAL)?;
+    let output = serde_json::to_string(output).map_err(|_| Errno::INVAL)?;
+    match kept.output {
+        // Another rank with the same file was faster.
+        Some(_) => Ok(()),
+        None => {
+            let text = format!("{others},\n  \"output\": {output}\n}}\n");
+            replace_file(path, Mode::from_raw_mode(mode), text.as_bytes())
+        }
+    }
+}
+
+/// The right of one process of this node to read and replace a file of statistics: an abstract socket's name.
+struct Turn {
+    _name: Option<OwnedFd>,
+}
+
+impl Turn {
+    /// Waits for others, for a while: this is for the case that two processes end at the same moment.
+    fn take(path: &Path) -> Self {
+        let facts =
+            [path.as_os_str().as_bytes(), &rustix::process::geteuid().as_raw().to_ne_bytes()].concat();
+        let name = format!("quell-stats-{}", &blake3::hash(&facts).to_hex()[..32]);
+        let until = Instant::now() + TURN_PATIENCE;
+        let bound = || {
+            let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+            bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?).map(|()| socket)
+        };
+        loop {
+            match bound() {
+                Err(Errno::ADDRINUSE) if Instant::now() < until => std::thread::sleep(TURN_PAUSE),
+                outcome => return Self { _name: outcome.ok() },
+            }
+        }
+    }
+}
+
+/// The longest wait for a turn, and the pause between two looks. The file is written in milliseconds.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
+const TURN_PAUSE: Duration = Duration::from_millis(1);
 
 /// Writes a file, which appears whole, by rename. Its mode is `mode`, whatever the umask.
 ///

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::way::WalkedPath;
+use super::way::{WalkedPath, is_anothers};
 
 /// The permissions of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,27 @@ impl OutputPlace {
             rustix::fs::fchmod(&output.file, Mode::from_raw_mode(mode))?;
         }
         Ok(output)
+    }
+
+    /// Opens the regular file at this place so that every write goes to its end, and makes it if there is none.
+    ///
+    /// # Errors
+    /// `EINVAL` for anything but a regular file with a name, `EACCES` for a file of a user other than the caller and root; the
+    /// error of open(2).
+    pub fn append(&self) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let (directory, name) = (&self.0.directory, &self.0.name);
+        let opened = match self.is_file() {
+            true => rustix::fs::openat(directory, name, flags | OFlags::CREATE, Mode::from_raw_mode(0o666))?,
+            false => return Err(Errno::INVAL.into()),
+        };
+        // The name may refer to another file by now: only what was opened is judged.
+        let stat = rustix::fs::fstat(&opened)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if is_anothers(&stat) => Err(Errno::ACCESS.into()),
+            FileType::RegularFile => Ok(opened.into()),
+            _ => Err(Errno::INVAL.into()),
+        }
     }
 
     /// Opens the existing file for writing: a pipe, a terminal, an open file.
@@ -302,6 +323,31 @@ mod tests {
         output.publish(Durability::Cached).unwrap();
         assert!(directory.path().join("out").is_file());
         assert_eq!(names(directory.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_file_is_made_or_appended_to_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let append = |name: &str| OutputPlace::of(&path(name)).and_then(|place| place.append());
+        for content in ["one", "two"] {
+            append("log").unwrap().write_all(content.as_bytes()).unwrap();
+        }
+        symlink("log", path("link")).unwrap();
+        append("link").unwrap().write_all(b"three").unwrap();
+        assert_eq!(std::fs::read(path("log")).unwrap(), b"onetwothree");
+        rustix::fs::mkfifoat(CWD, path("fifo"), Mode::RWXU).unwrap();
+        for other in ["fifo", "/dev/null", "/proc/self/fd/0"] {
+            assert_eq!(
+                append(other).unwrap_err().raw_os_error(),
+                Some(Errno::INVAL.raw_os_error()),
+                "{other}"
+            );
+        }
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(path("log"), Some(65533), None).unwrap();
+            assert_eq!(append("log").unwrap_err().raw_os_error(), Some(Errno::ACCESS.raw_os_error()));
+        }
     }
 
     #[test]

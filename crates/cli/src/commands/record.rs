@@ -184,7 +184,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     command.extend(printer.flags().map(OsString::from));
     command.push("--".into());
     command.extend(inner.command);
-    launch::in_image(&flags::Run { command, ..inner }, printer)
+    launch::run(&flags::Run { command, ..inner }, printer)
 }
 
 /// One line on what was recorded, what is missing in it, and the next step.

@@ -18,12 +18,14 @@ use std::path::PathBuf;
 /// the command cannot be executed, 127 when it is not found.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...\n       quell run [OPTIONS] --auto -- CMD [ARG]..."
+    override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...\n       quell run [OPTIONS] --auto -- CMD [ARG]...\n       \
+                      quell run [OPTIONS] --output FILE -- CMD [ARG]..."
 )]
 #[command(after_help = "Examples:\n  \
     quell run --auto -- python3 app.py\n  \
     quell run app.qimg -- python3 app.py\n  \
     srun -N 64 quell run app.qimg -- python3 app.py\n  \
+    srun -N 64 quell run --output 'log.%h' --label -- ./simulate\n  \
     quell run --stats stats.json app.qimg -- ./simulate in.dat")]
 pub struct Run {
     /// The image.
@@ -65,15 +67,50 @@ pub struct Run {
     /// Use an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
+    /// Collect the output.
+    #[command(flatten)]
+    pub collect: OutputFlags,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required_unless_present = "auto", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
+    /// No image is on the line, and none is looked for.
+    #[arg(skip)]
+    pub imageless: bool,
+}
+
+/// The flags by which the output of all ranks of a node becomes one stream.
+#[derive(Clone, Debug, Args)]
+pub struct OutputFlags {
+    /// Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in
+    /// FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out:
+    /// `quell run --output FILE -- CMD`.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// With --output: begin each line with the number of its rank.
+    #[arg(long, requires = "output")]
+    pub label: bool,
+    /// With --output: the use of a FILE that is there.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub open_mode: OpenMode,
+}
+
+/// Uses of a file of output that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OpenMode {
+    /// It is emptied, unless another step of the job is writing to it.
+    #[default]
+    Truncate,
+    /// Lines go to its end.
+    Append,
 }
 
 impl Run {
-    /// Makes the first word the program where no image is on the line.
-    pub(crate) fn settle(&mut self) {
-        if self.auto.auto {
+    /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, where `--` stands before it
+    /// or nothing behind.
+    pub(crate) fn settle(&mut self, separated: bool) {
+        let collects = self.collect.output.is_some() && !self.auto.auto;
+        self.imageless = collects && (separated || self.command.is_empty());
+        if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
         }
     }

@@ -8,14 +8,33 @@ mod image;
 mod launchers;
 mod maker;
 mod nested;
+mod output;
 mod plain;
 mod software;
 mod step;
 
-pub(crate) use auto::{by_itself, cache_path};
+pub(crate) use auto::cache_path;
 pub(crate) use beside::{BESIDE, beside};
-pub(crate) use image::{in_image, is_on_first_node};
+pub(crate) use image::is_on_first_node;
 pub(crate) use launchers::launcher_in;
 pub(crate) use maker::{MAKER, make_waiting, maker};
 pub(crate) use nested::wrapped_run;
 pub(crate) use plain::plain;
+
+use crate::failure::Failure;
+use crate::flags::Run;
+use crate::printer::Printer;
+
+/// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
+pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
+    if !flags.disable {
+        output::collect(flags, *printer)?;
+    }
+    match (flags.auto.auto, flags.imageless) {
+        (true, _) => auto::by_itself(flags, printer),
+        (_, true) => {
+            Err(plain::plain_with_stats(&flags.command, flags.stats.as_deref(), std::time::Instant::now()))
+        }
+        _ => image::in_image(flags, printer),
+    }
+}

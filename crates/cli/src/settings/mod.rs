@@ -80,7 +80,8 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let mut arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
     if let Chosen::Run(run) = &mut arguments.command {
-        run.settle();
+        let behind_run = after_flags(words, 1) + 1;
+        run.settle(words.get(after_flags(words, behind_run)).is_some_and(|word| word == "--"));
     }
     Ok(Parsed { arguments, matches, settings })
 }
@@ -92,6 +93,19 @@ fn with_separator(words: &[OsString]) -> Cow<'_, [OsString]> {
     if words.get(1).is_none_or(|word| word != "run") || words.iter().all(|word| word != "--auto") {
         return as_they_are;
     }
+    let at = after_flags(words, 2);
+    if words.get(at).is_none_or(|word| word == "--") {
+        return as_they_are;
+    }
+    let is_separated = words.get(at + 1).is_none_or(|next| next == "--");
+    if is_separated || words[2..at].iter().all(|word| word != "--auto") {
+        return as_they_are;
+    }
+    Cow::Owned([&words[..at], &["--".into()][..], &words[at..]].concat())
+}
+
+/// The place of the first word of `quell run`, from `at` on, that is neither a flag nor the value of one; `--` is no flag.
+fn after_flags(words: &[OsString], mut at: usize) -> usize {
     let definitions = Arguments::of_run();
     let flags = definitions.get_subcommands().next().into_iter().flat_map(Command::get_arguments);
     let taking: Vec<_> = flags
@@ -99,18 +113,11 @@ fn with_separator(words: &[OsString]) -> Cow<'_, [OsString]> {
         .filter(|flag| flag.get_action().takes_values())
         .filter_map(|flag| Some(format!("--{}", flag.get_long()?)))
         .collect();
-    let mut at = 2;
-    while let Some(word) = words.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
-        if word == "--" {
-            return as_they_are;
-        }
+    let is_flag = |word: &str| word.starts_with('-') && word != "--";
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()).filter(|word| is_flag(word)) {
         at += if taking.iter().any(|flag| flag == word) { 2 } else { 1 };
     }
-    let is_separated = words.get(at + 1).is_none_or(|next| next == "--");
-    if is_separated || words[2..at].iter().all(|word| word != "--auto") {
-        return as_they_are;
-    }
-    Cow::Owned([&words[..at], &["--".into()][..], &words[at..]].concat())
+    at
 }
 
 /// A right command line of `quell run`, and what it was parsed by.

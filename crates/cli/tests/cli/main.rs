@@ -39,6 +39,7 @@
 //! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
+//! output         `run --output`: every byte of every rank, in few writes, whatever is killed or full
 //! killed         SIGKILL of any process leaves nothing but a readable partial trace
 //! auto           `run --auto`: the cache, what is made in it, and what stands in its way
 //! awaited        a file that another process makes while the program waits for it
@@ -91,6 +92,7 @@ mod modules_convert;
 mod modules_root;
 mod modules_tools;
 mod mpi;
+mod output;
 mod pack_and_run;
 mod packaging;
 mod parts;

@@ -114,6 +114,27 @@ fn remove_started(test: &Test) {
     (0..4).for_each(|rank| std::fs::remove_file(test.path(&format!("started.{rank}"))).unwrap());
 }
 
+/// The output of all ranks is one file, whole when the launcher has ended, and the launcher waits for no collector.
+#[test]
+fn privileged_output_of_each_library_is_collected() {
+    for library in LIBRARIES {
+        let Some(test) = Test::of_ordinary_user(NEEDS) else { return };
+        let script = "eval me=\\$$rank; seq -f \"$me says %g\" 500; test $me != 2 || exec sleep 0.1";
+        let run = [*QUELL, "run", "--output", "log", "--label", "--", "sh", "-c", script];
+        let outcome = test.finish(library.command(&test, "4", &run));
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{library:?}: {outcome}");
+        let text = test.read_text("log");
+        for rank in 0..4 {
+            let start = format!("{rank}: ");
+            let found: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(&start)).collect();
+            let expected: Vec<_> = (1..=500).map(|number| format!("{rank} says {number}")).collect();
+            assert_eq!(found, expected, "{library:?}");
+        }
+        assert_eq!(text.lines().count(), 2000);
+        assert_nothing_left(&test, &outcome, &["log".to_owned()]);
+    }
+}
+
 #[test]
 fn privileged_ranks_of_each_library_exchange_data() {
     for library in LIBRARIES {

@@ -41,6 +41,37 @@ fn privileged_a_step_prints_what_it_prints_without_quell() {
     }
 }
 
+/// Each node has one file, in which the lines of its ranks are whole and in order, as `srun -l` marks them.
+#[test]
+fn privileged_the_output_of_a_step_is_a_file_for_each_node() {
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
+    let script = "n=0; while [ $n -lt 300 ]; do echo \"$(uname -n) $n\"; n=$((n+1)); done";
+    let expected = lines(slurm.run(&step("-N4 -n16 -l", &["sh", "-c", script])));
+    for output in ["log", "log.%h"] {
+        let run =
+            [*crate::harness::QUELL, "-q", "run", "--output", output, "--label", "--", "sh", "-c", script];
+        let outcome = slurm.run(&step("-N4 -n16", &run));
+        assert_eq!(
+            (outcome.code(), outcome.stdout.as_str(), outcome.stderr.as_str()),
+            (0, "", ""),
+            "{output}"
+        );
+        let files = || slurm.test.files().into_iter().filter(|name| name.starts_with("log."));
+        assert_eq!(files().count(), NODES as usize);
+        let mut found = Vec::new();
+        for file in files() {
+            let text = slurm.test.read_text(&file);
+            assert!(text.lines().all(|line| line.contains(&file["log.".len()..])), "{file}");
+            found.extend(text.lines().map(str::to_owned));
+        }
+        found.sort_unstable();
+        assert!(found == expected, "{output}: {} of {} lines", found.len(), expected.len());
+        let all = files().collect::<Vec<_>>();
+        all.iter().for_each(|file| std::fs::remove_file(slurm.test.path(file)).unwrap());
+    }
+    slurm.assert_clean(&[]);
+}
+
 #[test]
 fn privileged_the_ranks_of_a_node_share_a_namespace_and_a_server() {
     let Some(slurm) = Slurm::new(User::Ordinary) else { return };

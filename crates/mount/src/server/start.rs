@@ -20,8 +20,7 @@ use std::sync::Arc;
 use quell_image::Image;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
-use rustix::thread::CpuSet;
+use rustix::process::Pid;
 
 use super::answering::answer;
 use super::builder::build;
@@ -31,6 +30,7 @@ use super::holder::hold;
 use super::holding::{Door, Holding};
 use super::made_files::MadeFiles;
 use super::ranks::Watch;
+use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::budget::Budget;
 use crate::error::{Step, Unavailable};
 use crate::extract::keep::{extract, keep};
@@ -40,7 +40,7 @@ use crate::memory::Shared;
 use crate::message::FromServer;
 use crate::mode::Mode;
 use crate::namespace::Layout;
-use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only, reset_signals};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
 
 /// The arguments of [`start`].
 #[derive(Debug)]
@@ -64,33 +64,13 @@ pub(crate) struct Start {
 /// it is ready.
 pub(crate) fn start(start: Start, alone: &SingleThreaded) -> Result<LoadedImage, Errno> {
     let starter = rustix::process::getpid();
-    let middle = match fork(alone)? {
-        Forked::Parent(middle) => middle,
-        Forked::Child => run_middle(start, alone, starter),
-    };
-    loop {
-        match rustix::process::waitpid(Some(middle), WaitOptions::empty()) {
-            Err(Errno::INTR) => {}
-            // The process that started us has SIGCHLD ignored, so there is nothing to wait for. If no server came to life,
-            // the meeting place stays empty.
-            Err(Errno::CHILD) => return Ok(start.image),
-            Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(start.image),
-            Ok(_) => return Err(Errno::AGAIN),
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
-/// The process in between: makes a session of its own and a holder that init inherits.
-fn run_middle(start: Start, alone: &SingleThreaded, starter: Pid) -> ! {
-    let _already_leader = rustix::process::setsid();
-    match fork(alone) {
-        Ok(Forked::Parent(_)) => exit_now(0),
-        Ok(Forked::Child) => {
+    match fork_detached(alone)? {
+        // If no server came to life, the meeting place stays empty.
+        Forked::Parent(_) => Ok(start.image),
+        Forked::Child => {
             run_holder(start, alone, starter);
             exit_now(0)
         }
-        Err(_) => exit_now(1),
     }
 }
 
@@ -192,23 +172,4 @@ fn detach(start: &Start, starter: Option<&Watch>) {
     ]);
     use_all_descriptors();
     leave_cores(rustix::thread::sched_getaffinity(None).ok());
-}
-
-/// Lets the server have as many files open as the system allows; the usual soft limit is 1024.
-fn use_all_descriptors() {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let _enough_as_it_is =
-        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// Runs on the job's cores without those that the first rank is bound to, if any are left.
-fn leave_cores(taken: Option<CpuSet>) {
-    let mut free = CpuSet::new();
-    for core in 0..CpuSet::MAX_CPU {
-        if !taken.as_ref().is_some_and(|taken| taken.is_set(core)) {
-            free.set(core);
-        }
-    }
-    // The kernel ignores cores that the job's control group does not have, and refuses an empty set.
-    let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
 }

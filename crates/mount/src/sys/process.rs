@@ -1,7 +1,7 @@
 //! Fork, exec, namespaces and signals of the calling process.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -139,13 +139,15 @@ pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Keeps no descriptor except those in `kept`; the standard streams lead nowhere. The rule of [`close_all_but`] holds.
+/// Keeps no descriptor except those in `kept`; standard streams that are not among them lead nowhere. The rule of [`close_all_but`] holds.
 pub(crate) fn keep_only(kept: &[RawFd]) {
     close_all_but(kept);
     if let Ok(null) = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _streams = rustix::stdio::dup2_stdin(&null);
         let _streams = rustix::stdio::dup2_stdout(&null);
-        let _streams = rustix::stdio::dup2_stderr(&null);
+        if !kept.contains(&2) {
+            let _streams = rustix::stdio::dup2_stderr(&null);
+        }
     }
 }
 
@@ -170,6 +172,12 @@ pub(crate) fn close_each(descriptors: &[RawFd]) {
         // SAFETY: the caller gave up their owners; a number that is not open only gives EBADF.
         let _closed = unsafe { libc::close(*descriptor) };
     }
+}
+
+/// Closes a descriptor, and returns what close(2) says of its file: a file system may have kept an error until then.
+pub(crate) fn close_checked(descriptor: OwnedFd) -> Result<(), Errno> {
+    // SAFETY: the descriptor has no other owner, and this one gives it up here. It is closed whatever is returned.
+    if unsafe { libc::close(descriptor.into_raw_fd()) } == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 /// close_range(2), or the same one by one where the kernel is older than 5.9.

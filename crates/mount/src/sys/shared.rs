@@ -1,12 +1,13 @@
-//! Memory that a process shares with every process it forks.
+//! Memory that a process shares with every process it forks, or with those that it sends the descriptor to.
 
 use std::marker::PhantomData;
+use std::os::fd::AsFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::process::SingleThreaded;
 
@@ -28,6 +29,20 @@ impl SharedMemory {
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
         // SAFETY: the kernel chooses the address (null), so no existing mapping is replaced.
         let start = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
+        Ok(Self {
+            start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?,
+            bytes,
+            claimed: AtomicBool::new(false),
+        })
+    }
+
+    /// The first `bytes` bytes of a file of memory, which is not shortened while it is mapped: it has a seal against that.
+    ///
+    /// **Errors** what mmap(2) says.
+    pub(crate) fn of_file(file: impl AsFd, bytes: usize) -> Result<Self, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the address (null), so no existing mapping is replaced.
+        let start = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) }?;
         Ok(Self {
             start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?,
             bytes,

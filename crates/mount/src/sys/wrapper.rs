@@ -1,5 +1,8 @@
 //! Signals of a process that stands for its child: all are held back, and taken one by one.
 
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit};
 
 /// Signals, before they were held back.
@@ -17,7 +20,7 @@ pub(crate) struct Arrived {
     pub(crate) sender: Option<i32>,
 }
 
-/// Holds all signals back, so that each waits for [`next`].
+/// Holds all signals back, so that each waits for [`Signals::take`].
 pub(crate) fn hold_back() -> Before {
     let mut mask = empty();
     // SAFETY: both sets are valid.
@@ -38,18 +41,41 @@ impl Before {
     }
 }
 
-/// Waits for the next signal.
-pub(crate) fn next() -> Arrived {
-    loop {
-        // SAFETY: a structure of plain numbers may be all zeros.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: both are valid places.
-        let signal = unsafe { libc::sigwaitinfo(&all(), &raw mut info) };
-        if signal > 0 {
-            // SAFETY: a signal that a process sent (SI_USER, SI_QUEUE, SI_TKILL, none of them above zero) has it.
-            let sender = (info.si_code <= 0).then(|| unsafe { info.si_pid() });
-            return Arrived { signal, sender };
+/// The signals of the process that reads them, once it holds them back.
+#[derive(Debug)]
+pub(crate) struct Signals(OwnedFd);
+
+impl Signals {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is valid, and -1 asks for a new descriptor.
+        let descriptor = unsafe { libc::signalfd(-1, &all(), flags) };
+        if descriptor < 0 {
+            return Err(super::process::last_errno());
         }
+        // SAFETY: it was just made, and has no other owner.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+
+    /// The next signal that has come.
+    pub(crate) fn take(&self) -> Option<Arrived> {
+        let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let number =
+            |info: &[u8], at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        match rustix::io::read(&self.0, &mut info) {
+            Ok(bytes) if bytes == info.len() => {
+                // Source: signalfd(2). A signal that a process sent (SI_USER, SI_QUEUE, SI_TKILL, none of them above zero) names it.
+                let (signal, code, process) = (number(&info, 0), number(&info, 8), number(&info, 12));
+                Some(Arrived { signal, sender: (code <= 0).then_some(process) })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
