@@ -92,6 +92,9 @@ _quell() {
             quell,version)
                 cmd="quell__subcmd__version"
                 ;;
+            quell,warm)
+                cmd="quell__subcmd__warm"
+                ;;
             quell__subcmd__cache,ls)
                 cmd="quell__subcmd__cache__subcmd__ls"
                 ;;
@@ -165,7 +168,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run cache bcast check image modules doctor calibrate demo synth replay config completions help version"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2057,6 +2060,48 @@ _quell() {
                 return 0
             fi
             case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__warm)
+            opts="-j -q -h --in-flight --budget --json --cvmfs-bundle --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --in-flight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -j)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cvmfs-bundle)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

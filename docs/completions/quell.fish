@@ -47,6 +47,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "cache" -d 'Look into the cache of `run --auto`, and make room in it'
 complete -c quell -n "__fish_quell_needs_command" -f -a "bcast" -d 'Copy an image to every node of a job, so that the file system serves it once'
+complete -c quell -n "__fish_quell_needs_command" -f -a "warm" -d 'Read what a program will ask for, so that it starts plain on a warm client'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
@@ -323,6 +324,16 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand bcast" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand bcast" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand bcast" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand warm" -s j -l in-flight -d 'Have at most N operations in flight' -r
+complete -c quell -n "__fish_quell_using_subcommand warm" -l budget -d 'Read at most so much data, such as 500M or 2G; names and attributes are read all the same [default: half of the memory that is free]' -r
+complete -c quell -n "__fish_quell_using_subcommand warm" -l cvmfs-bundle -d 'Read nothing, and write the list by which CVMFS clients fetch the files of a repository together' -r -F
+complete -c quell -n "__fish_quell_using_subcommand warm" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand warm" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand warm" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand warm" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand warm" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'

@@ -6,6 +6,7 @@
 //! | [`text`], [`shell`], [`number`], [`date`] | the forms in which hostile text, commands, numbers and dates appear |
 //! | [`launcher`] | rank, node and job, from the variables of launchers and batch systems |
 //! | [`mountinfo`], [`process`] | the fields of `/proc/PID/mountinfo` and `/proc/PID/stat` |
+//! | [`parallel`] | the threads that ask a file system many things at once |
 //! | [`files`] | paths that other users may change, and outputs that appear whole |
 //!
 //! The crate depends on no other crate of quell. It prints nothing and keeps no state, except what
@@ -17,6 +18,7 @@ pub mod files;
 pub mod launcher;
 pub mod mountinfo;
 pub mod number;
+pub mod parallel;
 pub mod process;
 pub mod shell;
 mod sys;

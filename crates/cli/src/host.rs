@@ -32,6 +32,14 @@ pub(crate) fn is_first(place: Option<&RankPlace>) -> bool {
     place.is_none_or(|place| place.rank == RankId(0))
 }
 
+/// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
+pub(crate) fn is_one_node(place: Option<&RankPlace>) -> bool {
+    place.is_none_or(|place| {
+        let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
+        place.nodes == Some(1) || place.ranks == Some(1) || all_here
+    })
+}
+
 /// The start of the launcher's process on this node, by this node's clock.
 pub(crate) fn launcher_began() -> Option<SystemTime> {
     let (_, stat) = launcher_process()?;

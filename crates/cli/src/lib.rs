@@ -22,6 +22,7 @@ mod leftovers;
 pub mod limits;
 mod names;
 pub mod nodes;
+mod one_a_node;
 mod output;
 mod printer;
 mod progress;
@@ -45,6 +46,9 @@ pub fn main() -> ExitCode {
     }
     if words.get(1).is_some_and(|word| word == launch::MAKER) {
         return launch::maker(&words[2..]);
+    }
+    if words.get(1).is_some_and(|word| word == launch::BESIDE) {
+        return launch::beside(&words[2..]);
     }
     if let Some(status) = commands::calibrate::worker(&words) {
         return status;
@@ -76,6 +80,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Run(flags) => launch::run(&flags, printer),
         Command::Cache(flags) => commands::cache::run(&flags, printer),
         Command::Bcast(flags) => commands::bcast::run(&flags, printer),
+        Command::Warm(flags) => commands::warm::run(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),

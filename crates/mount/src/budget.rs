@@ -19,16 +19,20 @@ pub enum MemoryBudget {
 }
 
 impl MemoryBudget {
+    /// The bytes that may be taken now; `None` where the node does not tell.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Available => available(),
+            Self::HalfOfAvailable => available().map(|left| left / 2),
+        }
+    }
+
     /// Verifies that `needed` bytes may be taken.
     ///
     /// **Errors** [`ImageError::Memory`].
     pub(crate) fn verify(self, needed: u64) -> Result<(), ImageError> {
-        let allowed = match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::Available => available(),
-            Self::HalfOfAvailable => available().map(|left| left / 2),
-        };
-        match allowed.filter(|allowed| needed > *allowed) {
+        match self.bytes().filter(|allowed| needed > *allowed) {
             Some(allowed) => Err(ImageError::Memory { needed, allowed, given: self != Self::Available }),
             None => Ok(()),
         }

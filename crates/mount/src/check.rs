@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use quell_base::parallel::in_parallel;
 use quell_image::original::{OriginalDirectory, attributes_from};
 use quell_image::{Attributes, Beyond, FileKind as Kind, Image, Nid};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
@@ -22,13 +22,8 @@ use rustix::io::Errno;
 
 use crate::difference::{OriginalChange, OriginalDifference};
 use crate::error::{ImageError, OsError};
-use crate::lock;
 use crate::request::path_of;
 use crate::staleness::{Staleness, is_compared};
-
-/// Operations that are in flight at once unless the caller says otherwise: enough to hide the round trips of a
-/// network file system, few enough not to be the storm that quell is there to prevent.
-pub const DEFAULT_PARALLELISM: usize = 32;
 
 /// The outcome of a comparison, and its cost.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -90,37 +85,9 @@ pub fn check<B: AsRef<[u8]> + Sync>(
     })
 }
 
-/// Does `work` for each of `items`, so many at a time. Returns all that it gave, in any order.
-fn in_parallel<'i, T: Sync, R: Send>(
-    items: &'i [T],
-    parallelism: usize,
-    work: impl Fn(&'i T) -> Vec<R> + Sync,
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let all = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let done = work(item);
-            lock(&all).extend(done);
-        }
-    };
-    let threads = parallelism.clamp(1, items.len().max(1));
-    std::thread::scope(|scope| {
-        // If a thread cannot be started, the others do its work.
-        let started =
-            (1..threads).map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work));
-        let _threads: Vec<_> = started.take_while(Result::is_ok).collect();
-        work();
-    });
-    all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// Most names that one thread takes at a time: many enough to be worth opening their directory, few enough to leave the
 /// other threads some of a large one.
 const STRETCH: usize = 64;
-
-/// Stack of a checking thread.
-const STACK: usize = 128 << 10;
 
 /// `subjects`, sorted by directory, cut where the directory changes, and where it is large.
 fn stretches(subjects: &[Subject]) -> Vec<&[Subject]> {

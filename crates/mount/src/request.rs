@@ -18,7 +18,7 @@ pub enum OriginalsCheck {
         /// The rank of the node that compares.
         by: CheckingRank,
         /// Most operations in flight. **Range** 0 counts as 1; see
-        /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
+        /// [`DEFAULT_PARALLELISM`](quell_base::parallel::DEFAULT_PARALLELISM).
         parallelism: usize,
         /// The present time, for the stamp. **Unit** seconds since 1970.
         now: u64,

@@ -15,18 +15,18 @@ use quell_trace::{Call, Class, Event, Outcome, PathId, ProcessId, Recording, Thr
 
 /// The used part of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct UsedExtent {
+pub struct UsedExtent {
     /// All of it may have been.
-    pub(crate) whole: bool,
+    pub whole: bool,
     /// Else these blocks.
-    pub(crate) blocks: BlockSet,
+    pub blocks: BlockSet,
     /// Size and time of modification of the file that they are of, if known. **Unit** bytes, nanoseconds since 1970.
-    pub(crate) version: Option<(u64, u64)>,
+    pub version: Option<(u64, u64)>,
 }
 
 impl UsedExtent {
     /// Adds the used part of another recording.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         // Blocks of two versions of a file mean nothing together.
         self.whole |= other.whole || self.version.zip(other.version).is_some_and(|(a, b)| a != b);
         self.version = self.version.or(other.version);
@@ -36,7 +36,7 @@ impl UsedExtent {
 
 /// Follows the open files of a recording over its events.
 #[derive(Debug)]
-pub(crate) struct ExtentTracker<'a> {
+pub struct ExtentTracker<'a> {
     recording: &'a Recording,
     /// `None` when the recorder did not look at the touched pages, or lost events.
     touched: Option<Vec<Touched>>,
@@ -63,7 +63,7 @@ struct Open {
 
 impl<'a> ExtentTracker<'a> {
     /// Nothing was used yet.
-    pub(crate) fn new(recording: &'a Recording) -> Result<Self, TraceError> {
+    pub fn new(recording: &'a Recording) -> Result<Self, TraceError> {
         let touched = match recording.header.recorder.lost {
             0 => recording.touched()?,
             _ => None,
@@ -81,7 +81,7 @@ impl<'a> ExtentTracker<'a> {
     }
 
     /// Takes the next event.
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub fn event(&mut self, event: &Event) {
         if self.touched.is_none() {
             return;
         }
@@ -99,7 +99,7 @@ impl<'a> ExtentTracker<'a> {
     }
 
     /// The used part of each file. Shape: no file twice.
-    pub(crate) fn finish(mut self) -> impl Iterator<Item = (PathId, UsedExtent)> {
+    pub fn finish(mut self) -> impl Iterator<Item = (PathId, UsedExtent)> {
         let touched = self.touched.take();
         let all = touched.is_none();
         let rows = touched.unwrap_or_default();

@@ -41,6 +41,7 @@ pub use crate::agreement::{Agreement, Disagreement};
 pub use crate::blank::pack_blank;
 pub use crate::changes::{Alteration, Altered, NAMED};
 pub use crate::error::{NothingToPack, PackError};
+pub use crate::extents::{ExtentTracker, UsedExtent};
 pub use crate::options::{Hold, PackOptions};
 pub use crate::outcome::{ChosenDirectory, LeftOutPath, PackProgress, Packed};
 pub use crate::outside::OutsideOperations;

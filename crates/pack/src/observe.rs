@@ -85,7 +85,7 @@ impl<'a> Observer<'a> {
         if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
             self.reads_unseen = true;
         }
-        if let Some(source) = copied_from(event) {
+        if let Some(source) = event.copied_from() {
             self.read(self.path(source));
         }
         self.judge_live(event);
@@ -253,17 +253,6 @@ impl<'a> Observer<'a> {
         let path = self.recording.paths.bytes(id);
         if path.len() <= PATH_MAX { path } else { b"/" }
     }
-}
-
-/// The file that a call which writes another one reads.
-fn copied_from(event: &Event) -> Option<PathId> {
-    let is_copy = event.call.class() == Class::Write && event.outcome.errno().is_none();
-    match event.call {
-        Call::Sendfile => event.target2,
-        Call::CopyFileRange | Call::Splice | Call::Tee => event.target,
-        _ => None,
-    }
-    .filter(|_| is_copy)
 }
 
 /// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.

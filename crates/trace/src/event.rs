@@ -118,6 +118,17 @@ impl Event {
         }
     }
 
+    /// The file that a call which writes another one reads.
+    pub fn copied_from(&self) -> Option<PathId> {
+        let is_copy = self.call.class() == crate::Class::Write && self.outcome.errno().is_none();
+        match self.call {
+            Call::Sendfile => self.target2,
+            Call::CopyFileRange | Call::Splice | Call::Tee => self.target,
+            _ => None,
+        }
+        .filter(|_| is_copy)
+    }
+
     /// True for a metadata operation that failed because the name is absent.
     pub fn is_miss(&self) -> bool {
         self.call.class().is_metadata() && self.outcome.errno().is_some_and(Errno::is_absence)

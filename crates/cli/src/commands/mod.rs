@@ -20,3 +20,4 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod synth;
 pub(crate) mod validate;
+pub(crate) mod warm;

@@ -20,6 +20,7 @@ mod replay;
 mod report;
 mod run;
 mod synth;
+mod warm;
 
 pub use about::*;
 pub use auto::*;
@@ -40,6 +41,7 @@ pub use replay::*;
 pub use report::*;
 pub use run::*;
 pub use synth::*;
+pub use warm::*;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -142,6 +144,8 @@ pub enum Command {
     Cache(Cache),
     #[command(about = "Copy an image to every node of a job, so that the file system serves it once")]
     Bcast(Bcast),
+    #[command(about = "Read what a program will ask for, so that it starts plain on a warm client")]
+    Warm(Warm),
     #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
     Check(CheckOriginals),
     #[command(about = "Look into an image, check it, take out what it holds")]

@@ -11,10 +11,9 @@
 
 use super::image::{is_on_first_node, request};
 use super::launchers::launcher_in;
-use super::maker;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
-use super::software;
+use super::{beside, maker, software};
 use crate::failure::{Failure, OURS};
 use crate::flags::{ModeFlag, Run};
 use crate::printer::Printer;
@@ -205,7 +204,10 @@ impl Auto<'_> {
                     entry.discard(name);
                 }
             }
-            error => self.say(&format!("the image is not used: {error}")),
+            error => {
+                self.say(&format!("the image is not used: {error}"));
+                beside::start(self.flags, &found.path, self.place.as_ref(), &|line| self.say(line));
+            }
         }
         self.plain()
     }

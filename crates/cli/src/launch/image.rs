@@ -1,5 +1,6 @@
 //! Runs a command from an image, or plain where the node or the image does not allow that.
 
+use super::beside;
 use super::launchers::launcher_in;
 use super::nested::is_recorded;
 use super::plain::{explain, plain, plain_with_stats};
@@ -8,9 +9,9 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{CheckFlag, ModeFlag, OnStaleFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images};
+use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
-use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{
     CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
     OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy,
@@ -58,6 +59,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
                 reason.packing().iter().for_each(|packing| printer.hint(packing));
             }
+            beside::start(flags, &flags.image, place.as_ref(), &|line| printer.talk(line));
             Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
@@ -199,7 +201,7 @@ fn refresh(flags: &Run) -> Vec<OsString> {
 }
 
 fn check(flags: &Run, place: Option<&RankPlace>) -> OriginalsCheck {
-    let shared = flags.check == CheckFlag::First && !is_one_node(place);
+    let shared = flags.check == CheckFlag::First && !host::is_one_node(place);
     let by = match flags.check {
         CheckFlag::None => return OriginalsCheck::Skip,
         CheckFlag::All if place.is_some() => CheckingRank::FirstOfNode,
@@ -217,7 +219,7 @@ fn check(flags: &Run, place: Option<&RankPlace>) -> OriginalsCheck {
 /// and the first rank of its node waits for it like those of other nodes.
 fn checker(place: Option<&RankPlace>) -> CheckingRank {
     match place {
-        Some(place) if !is_one_node(Some(place)) => match place.node {
+        Some(place) if !host::is_one_node(Some(place)) => match place.node {
             Some(NodeId(0)) => CheckingRank::FirstOfNode,
             None if place.rank == RankId(0) => CheckingRank::ThisRank,
             _ => CheckingRank::AnotherNode,
@@ -227,17 +229,9 @@ fn checker(place: Option<&RankPlace>) -> CheckingRank {
     }
 }
 
-/// Tells whether the job is known to have one node. A launcher that tells neither nodes nor ranks on a node may have several.
-pub(super) fn is_one_node(place: Option<&RankPlace>) -> bool {
-    place.is_none_or(|place| {
-        let all_here = place.ranks.is_some() && place.ranks == place.local_ranks;
-        place.nodes == Some(1) || place.ranks == Some(1) || all_here
-    })
-}
-
 /// Tells whether this node's ranks speak for the job.
-pub(super) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
-    is_one_node(place)
+pub(crate) fn is_on_first_node(place: Option<&RankPlace>) -> bool {
+    host::is_one_node(place)
         || place.is_some_and(|place| place.node.map_or(place.rank == RankId(0), |node| node == NodeId(0)))
 }
 

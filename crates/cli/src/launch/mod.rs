@@ -3,6 +3,7 @@
 //! The command must start whatever quell lacks, unless the user asked otherwise.
 
 mod auto;
+mod beside;
 mod image;
 mod launchers;
 mod maker;
@@ -13,6 +14,8 @@ mod software;
 mod step;
 
 pub(crate) use auto::cache_path;
+pub(crate) use beside::{BESIDE, beside};
+pub(crate) use image::is_on_first_node;
 pub(crate) use launchers::launcher_in;
 pub(crate) use maker::{MAKER, make_waiting, maker};
 pub(crate) use nested::wrapped_run;

@@ -1,6 +1,5 @@
 //! `quell run --output`: the file of this node, and what is said about it.
 
-use super::image::is_one_node;
 use crate::failure::{Failure, OURS};
 use crate::flags::{OpenMode, Run};
 use crate::host;
@@ -87,7 +86,7 @@ fn file(pattern: &Path, place: Option<&RankPlace>) -> Result<(PathBuf, bool), Fa
     let expanded = expanded(pattern, &host, host::job_number(place).as_deref());
     let (mut path, names_host) =
         expanded.map_err(|error| error.hint("`%h` is the host, `%j` the job, `%%` a `%`").status(OURS))?;
-    let is_added = !names_host && !is_one_node(place);
+    let is_added = !names_host && !host::is_one_node(place);
     if is_added {
         path.push(format!(".{host}"));
     }

@@ -414,6 +414,7 @@ fn privileged_no_fuse_device() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: ENOENT (no such file or directory)
     hint: look at whether the kernel module `fuse` is loaded (`modprobe fuse`)
+    quell: its files are read ahead beside it
     ");
     snapshot!(with_fuse_device(&test, "true", "--mode mount --require"), @"
     status 125
@@ -428,6 +429,7 @@ fn privileged_no_fuse_device() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: ENODEV (no such device)
     hint: look at whether the kernel module `fuse` is loaded (`modprobe fuse`)
+    quell: its files are read ahead beside it
     ");
 }
 
@@ -455,6 +457,7 @@ fn privileged_a_fuse_device_for_root_only() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: EACCES (permission denied)
     hint: look at the mode of `/dev/fuse` (0666 is usual)
+    quell: its files are read ahead beside it
     ");
     snapshot!(run("--mode mount --require"), @"
     status 125
@@ -483,6 +486,7 @@ fn privileged_namespaces_are_forbidden() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot make a namespace: ENOSPC (no space left on device)
     hint: look at `sysctl user.max_user_namespaces`
+    quell: its files are read ahead beside it
     ");
     snapshot!(run("--require"), @"
     status 125

@@ -44,6 +44,7 @@
 //! auto           `run --auto`: the cache, what is made in it, and what stands in its way
 //! awaited        a file that another process makes while the program waits for it
 //! bcast          `quell bcast`: nodes that find each other, and the file that they all get
+//! warm           `quell warm`: what is in memory afterwards, and what is left alone
 //! ```
 //!
 //! A test that needs root, ptrace or FUSE is named `privileged_*` and says `skipped, because ...` where it cannot run;
@@ -109,3 +110,4 @@ mod statistics;
 mod strangers;
 mod synth;
 mod transparent;
+mod warm;

@@ -245,6 +245,7 @@ fn privileged_the_user_chooses_what_a_change_does() {
     --- stderr
     quell: warning: the image is not used and the command runs plain: cannot use the image: 1 of its originals changed since it was packed
     hint: `quell pack --refresh IMG` makes the image anew
+    quell: its files are read ahead beside it
     ");
     insta::allow_duplicates! { for strict in [&["--on-stale", "fail"][..], &["--require"]] {
         snapshot!(with(strict), @"

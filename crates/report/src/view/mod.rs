@@ -29,6 +29,7 @@ mod report;
 mod schemas;
 mod searches;
 mod validate;
+mod warm;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
 pub use cache::{CacheListView, CachedProgram};
@@ -82,6 +83,7 @@ pub use validate::{
     Alternative, NotReproducible, PublishedFigure, RangeCoverage, RowElasticity, ValidateView, ValidationRow,
     ValidationUse, validate,
 };
+pub use warm::{CvmfsBundleView, WarmView};
 
 /// Version of every object. It changes when a field is removed or gets another meaning.
 pub const SCHEMA_VERSION: u32 = 1;
