@@ -47,7 +47,8 @@ fn warm(flags: &Warm, speaks: bool, printer: &Printer) -> Result<u8, Failure> {
             progress.show(|| format!("{}, {}", counted(warmed.names, "name"), size(warmed.bytes)));
         }
     };
-    let budget = flags.budget.map_or(MemoryBudget::HalfOfAvailable, |bytes| MemoryBudget::Bytes(bytes.0)).bytes();
+    let budget =
+        flags.budget.map_or(MemoryBudget::HalfOfAvailable, |bytes| MemoryBudget::Bytes(bytes.0)).bytes();
     let warmer = Warmer {
         in_flight: flags.in_flight.into(),
         thrift: Thrift::Everything,

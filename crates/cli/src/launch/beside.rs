@@ -8,7 +8,7 @@ use crate::host;
 use crate::one_a_node::{Turn, take_turn};
 use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::{ProcessStat, RankPlace};
-use quell_mount::{MemoryBudget, ImageTrust};
+use quell_mount::{ImageTrust, MemoryBudget};
 use quell_warm::{Thrift, Warmer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
