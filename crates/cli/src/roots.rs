@@ -16,7 +16,7 @@ pub(crate) fn instead(trace: &Trace, printer: &Printer) -> Result<Vec<PathBuf>, 
     roots.retain(|root| PathBuf::from(OsString::from_vec(root.clone())).is_dir());
     if !roots.is_empty() {
         let flags = quell_analyse::root_flags(&roots);
-        printer.talk(&format!("no network file system was asked, so these directories count:{flags}"));
+        printer.talk(&format!("no network file system was asked; using{flags}"));
     }
     Ok(roots.into_iter().map(|root| PathBuf::from(OsString::from_vec(root))).collect())
 }

@@ -96,7 +96,7 @@ fn privileged_what_is_said_to_come_next_can_be_pasted() {
     let packed = test.quell(&["pack", "my app.qtrace"]);
     assert_eq!(packed.code(), 0, "{packed}");
     assert!(
-        packed.stderr.contains("no network file system was asked, so these directories count: --root "),
+        packed.stderr.contains("no network file system was asked; using --root "),
         "{packed}"
     );
     let run = packed.stderr.lines().find_map(|line| line.strip_prefix("quell: next: ")).unwrap();
