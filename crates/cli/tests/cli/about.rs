@@ -95,10 +95,7 @@ fn privileged_what_is_said_to_come_next_can_be_pasted() {
     // `pack` chooses the directories that `report` names, and says which command to run: that is the recorded one.
     let packed = test.quell(&["pack", "my app.qtrace"]);
     assert_eq!(packed.code(), 0, "{packed}");
-    assert!(
-        packed.stderr.contains("no network file system was asked; using --root "),
-        "{packed}"
-    );
+    assert!(packed.stderr.contains("no network file system was asked; using --root "), "{packed}");
     let run = packed.stderr.lines().find_map(|line| line.strip_prefix("quell: next: ")).unwrap();
     let shell = format!("quell() {{ {QUELL} \"$@\"; }}; {run}");
     assert_eq!(test.run(&["bash", "-c", &shell]).succeeds(), "a\n\\x0a its\n");

@@ -168,7 +168,7 @@ fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) 
         "summary: {gone} files go, {written_files} are written, {left} rc files stay, {hidden} names are hidden"
     ));
     printer.detail(&format!(
-        "`avail` opens {gone} files fewer, `load` those of one name fewer; `quell modules measure` counts the calls"
+        "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
     ));
     let verdict = match written {
         _ if !plan.is_possible() => "not possible, for the reasons above",
