@@ -83,6 +83,13 @@ struct Found {
     own: Option<(CacheEntry, String)>,
 }
 
+impl Found {
+    /// The image holds nothing: runs from it teach the next version.
+    fn is_blank(&self) -> bool {
+        self.own.as_ref().is_some_and(|(_, name)| *name == CacheEntry::blank_image())
+    }
+}
+
 impl Auto<'_> {
     fn run(&self, subject: &Subject) -> Result<u8, Failure> {
         let parts = self.key_parts(subject);
@@ -136,8 +143,7 @@ impl Auto<'_> {
         let own = found.own.as_ref();
         let lessons = own.filter(|_| self.is_first).map(|(entry, name)| self.tend(entry, name));
         let learns = own.is_some_and(|(_, name)| still_learns(name));
-        let is_blank = own.is_some_and(|(_, name)| *name == CacheEntry::blank_image());
-        let due = match is_blank && is_on_first_node(self.place.as_ref()) {
+        let due = match found.is_blank() && is_on_first_node(self.place.as_ref()) {
             true => LessonsDue::WithCommandForARefresh,
             false => LessonsDue::AtTheEnd { least: maker::LESSONS_WORTH },
         };
@@ -202,6 +208,12 @@ impl Auto<'_> {
                 self.say(&format!("the image is not used: {source}"));
                 if let (true, Some((entry, name))) = (self.is_first && is_lost(source), &found.own) {
                     entry.discard(name);
+                }
+            }
+            // It holds nothing, and no run can teach it.
+            error if found.is_blank() => {
+                if let (true, Some((entry, _))) = (self.is_first, &found.own) {
+                    self.settle(entry, &format!("nothing can be recorded here, and {error}"));
                 }
             }
             error => {

@@ -647,3 +647,20 @@ fn privileged_without_ptrace_a_program_that_asks_for_little_is_left_alone() {
     quell: `--auto` leaves this program alone: a run asked for 2 names of its software, fewer than 21
     ");
 }
+
+/// Where nothing can be recorded and nothing mounted, that is told once, and the program runs plain.
+#[test]
+fn privileged_without_ptrace_and_fuse_the_program_is_left_alone() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    crate::harness::program(&test, "barred", &[]);
+    plant(&test);
+    let hidden = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3";
+    let line =
+        format!("unshare --mount sh -c '{hidden} && exec \"$@\"' sh ./barred ptrace $auto -- env/bin/app 0");
+    let told = |outcome: &Outcome| {
+        outcome.stderr.matches("leaves this program alone: nothing can be recorded here").count()
+    };
+    let (first, second) = (auto(&test, &line), auto(&test, &line));
+    assert_eq!((&*first.stdout, told(&first)), ("content 0\narguments: 0\n", 1), "{first}");
+    assert_eq!((&*second.stdout, &*second.stderr), ("content 0\narguments: 0\n", ""));
+}
