@@ -15,7 +15,7 @@
 //! have them folded.
 
 use crate::OperationPart;
-use crate::data::is_made_up;
+use quell_base::mountinfo::is_made_up;
 use quell_trace::{Call, Class, Context, Event, Header, PathId, PathTable, RankId};
 
 /// The operations of one recording, so short that all of a job's fit in memory.

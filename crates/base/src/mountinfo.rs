@@ -1,6 +1,9 @@
 //! The table of mounts that `/proc/PID/mountinfo` shows. Source: `proc_pid_mountinfo(5)`.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// One mount. Fields are the kernel's bytes with its octal escapes resolved; they may be any bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,41 @@ pub fn entries(table: &[u8]) -> impl Iterator<Item = MountEntry<'_>> {
 pub fn own_table() -> Vec<u8> {
     std::fs::read("/proc/self/mountinfo").unwrap_or_default()
 }
+
+/// The mount that holds `path`, which is absolute and without links. No file system is asked.
+pub fn holding<'t>(table: &'t [u8], path: &Path) -> Option<MountEntry<'t>> {
+    let above = entries(table).filter(|mount| path.starts_with(OsStr::from_bytes(&mount.mount_point)));
+    // Of mounts at one place, the last is on top.
+    above.max_by_key(|mount| mount.mount_point.len())
+}
+
+/// True for a file system of devices, or of files that the kernel makes up when they are read.
+pub fn is_made_up(kind: &str) -> bool {
+    MADE_UP.contains(&kind)
+}
+
+/// Source: `filesystems(5)`, and the kernel's `Documentation/filesystems`.
+const MADE_UP: &[&str] = &[
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tracefs",
+];
 
 fn entry(line: &[u8]) -> Option<MountEntry<'_>> {
     let mut fields = line.split(|&byte| byte == b' ');

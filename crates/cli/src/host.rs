@@ -1,8 +1,6 @@
 //! Facts that only the binary may ask for: the node, the user, the wall clock, the launcher.
 
 use quell_base::{ProcessStat, RankId, RankPlace, batch_job, escape, mountinfo};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -89,10 +87,7 @@ fn booted() -> Option<SystemTime> {
 pub(crate) fn file_system(path: &Path) -> String {
     let Ok(path) = path.canonicalize() else { return String::new() };
     let table = mountinfo::own_table();
-    let holding =
-        mountinfo::entries(&table).filter(|mount| path.starts_with(OsStr::from_bytes(&mount.mount_point)));
-    // Of mounts at one place, the last is on top.
-    holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| escape(mount.kind)).unwrap_or_default()
+    mountinfo::holding(&table, &path).map(|mount| escape(mount.kind)).unwrap_or_default()
 }
 
 /// The batch job's number, without its step; `None` outside of a job.

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-/// What this process has to do.
+/// The part of this process.
 #[derive(Debug)]
 pub(crate) enum Turn {
     /// It acts.
@@ -44,11 +44,11 @@ pub(crate) fn take_turn(parts: &[&[u8]]) -> Turn {
 }
 
 impl Acting {
-    /// Tells those who wait.
+    /// Tells the processes that wait.
     pub(crate) fn end(self, status: u8) {
         let Some(listener) = self.0 else { return };
         if listener.set_nonblocking(true).is_ok() {
-            // Who has gone meanwhile need not be told.
+            // A process that has gone meanwhile need not be told.
             listener.incoming().map_while(Result::ok).for_each(|mut other| _ = other.write_all(&[status]));
         }
     }
@@ -62,11 +62,11 @@ mod tests {
     fn one_acts_and_the_others_learn_its_status() {
         let own = std::process::id().to_le_bytes();
         let parts: [&[u8]; 2] = [b"one of a node", &own];
-        let Turn::Mine(acting) = take_turn(&parts) else { panic!("nobody else has the name") };
+        let Turn::Mine(acting) = take_turn(&parts) else { panic!("no other process has the name") };
         let others: Vec<_> =
             (0..5).map(|_| std::thread::spawn(move || take_turn(&[b"one of a node", &own]))).collect();
         let address = acting.0.as_ref().unwrap().local_addr().unwrap();
-        // Only who waits can be told.
+        // A process must wait to be told.
         while waiting(&address) < others.len() {
             std::thread::yield_now();
         }

@@ -177,14 +177,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
         User::new("1234", 1234, NOBODY, Vec::new()),
         User::new("a member of 1235", NOBODY, 1235, Vec::new()),
     ];
-    let jobs = std::thread::available_parallelism().unwrap();
-    let judge = ToolsJudge {
-        tools: vec![site.tool.clone()],
-        users,
-        members: Vec::new(),
-        variables: Vec::new(),
-        jobs,
-    };
+    let judge = judge(&site, users);
     let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
     assert_eq!(compared.differences, []);
     let leak = site
@@ -300,6 +293,12 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
         assert!(error.contains("not every user can read `") && error.contains("/closed/c/1.0`"), "{error}");
     }
+}
+
+/// A judge that asks the site's tool as these users.
+fn judge(site: &Site, users: Vec<User>) -> ToolsJudge {
+    let jobs = std::thread::available_parallelism().unwrap();
+    ToolsJudge { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs }
 }
 
 /// A group's modulepath: open itself, below a closed directory.
@@ -452,15 +451,7 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
         root: Some(mirror.root().to_owned()),
         ..old.clone()
     };
-    let jobs = std::thread::available_parallelism().unwrap();
-    let users = vec![User::ourselves()];
-    let judge = ToolsJudge {
-        tools: vec![site.tool.clone()],
-        users,
-        members: Vec::new(),
-        variables: Vec::new(),
-        jobs,
-    };
+    let judge = judge(&site, vec![User::ourselves()]);
     assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
     let cache = mirror.modulepath().join(modules::NAME);
     let wrong = fs::read_to_string(&cache).unwrap().replace("appa/1.0", "appa/7.0");

@@ -5,8 +5,8 @@ use quell_image::{Attributes, Corrupt, FileContent, FileKind, Image, Nid, NodeUs
 
 use crate::plan::{Expected, PlannedData, WarmPlan, ranges};
 
-/// What the programs asked for of which the image was made: names in the image's order, data in the order of first access, which
-/// is that of the content.
+/// The names and data that an image was made of: names in the image's order, data in the order of first access, which is that of
+/// the content.
 ///
 /// # Errors
 /// An image that is damaged.

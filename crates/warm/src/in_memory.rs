@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use quell_base::mountinfo;
+use quell_base::mountinfo::{self, is_made_up};
 
 /// The mounts of this node that are left alone.
 #[derive(Debug, Default)]
@@ -24,7 +24,8 @@ impl InMemory {
     fn of_table(table: &[u8]) -> Self {
         let mut found = Self::default();
         for mount in mountinfo::entries(table) {
-            let is_one = std::str::from_utf8(&mount.kind).is_ok_and(|kind| KINDS.contains(&kind));
+            let is_one = std::str::from_utf8(&mount.kind)
+                .is_ok_and(|kind| is_made_up(kind) || IN_MEMORY.contains(&kind));
             found.mounts.insert(0, (Path::new(OsStr::from_bytes(&mount.mount_point)).to_owned(), is_one));
             if is_one {
                 found.devices.insert(mount.device);
@@ -45,31 +46,8 @@ impl InMemory {
     }
 }
 
-/// Source: `filesystems(5)`, and the kernel's `Documentation/filesystems`.
-const KINDS: &[&str] = &[
-    "autofs",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "efivarfs",
-    "fusectl",
-    "hugetlbfs",
-    "mqueue",
-    "proc",
-    "pstore",
-    "ramfs",
-    "rpc_pipefs",
-    "securityfs",
-    "selinuxfs",
-    "sysfs",
-    "tmpfs",
-    "tracefs",
-];
+/// File systems in memory, and those that mount others. The files that the kernel makes up are [`is_made_up`]'s.
+const IN_MEMORY: &[&str] = &["autofs", "hugetlbfs", "ramfs", "tmpfs"];
 
 #[cfg(test)]
 mod tests {

@@ -63,7 +63,7 @@ enum Refusal {
     Skipped,
 }
 
-/// What readers share.
+/// State that all readers share.
 #[derive(Debug)]
 pub(crate) struct Reading<'a> {
     pub(crate) in_memory: &'a InMemory,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was warmed.
+/// Counts of names and data that were warmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Warmed {
     /// Names that were looked up and found as they were recorded: there, or absent.

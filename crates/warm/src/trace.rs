@@ -10,10 +10,10 @@ use quell_trace::{Class, Errno, Event, Outcome, PathId, Recording, Trace, TraceE
 
 use crate::plan::{Expected, PlannedData, WarmPlan, ranges};
 
-/// What the programs of a trace asked for, in the order in which they did.
+/// The names and data that the programs of a trace asked for, in the order in which they did.
 ///
 /// # Errors
-/// What reading the events gives.
+/// Those of reading the events.
 pub fn plan_of_trace(trace: &Trace) -> Result<WarmPlan, TraceError> {
     let mut plan = WarmPlan::default();
     let mut clock = 0;
@@ -50,7 +50,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// What no event has: links on the way, and the files that the kernel reads when it executes a program.
+    /// Adds names that no event has: links on the way, and the files that the kernel reads when it executes a program.
     fn before(&mut self) {
         let context = &self.recording.context;
         for link in &context.links {

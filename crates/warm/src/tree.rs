@@ -21,7 +21,7 @@ impl Warmer<'_> {
     /// systems not entered.
     ///
     /// # Errors
-    /// What the directory itself gives. What lies below and cannot be read is counted.
+    /// Those of the directory itself. Names below it that cannot be read are counted.
     pub fn tree(&self, directory: &Path) -> io::Result<Warmed> {
         let top = directory.canonicalize()?;
         let device = attributes(&top)?.st_dev;

@@ -18,7 +18,7 @@ use crate::tally::{Tally, Warmed, count};
 pub struct Warmer<'a> {
     /// Operations that are in flight at once; 0 counts as 1.
     pub in_flight: usize,
-    /// What is asked for.
+    /// The part of the plan that is asked for.
     pub thrift: Thrift,
     /// Most bytes of files that are read.
     pub budget: u64,
@@ -33,7 +33,7 @@ pub struct Warmer<'a> {
 pub enum Thrift {
     /// All of it, before a program starts.
     Everything,
-    /// What spares a program that is running as many operations as it costs the servers: a client keeps a name that was looked up, so
+    /// The names and data that spare a running program as many operations as they cost the servers: a client keeps a name that was looked up, so
     /// the program need not. It does not keep the opening of a file, or most listings: only files of which much is read are opened,
     /// and names in directories that the program lists are left to that.
     WhatPays,
@@ -108,7 +108,7 @@ impl Work<'_> {
     }
 }
 
-/// What is to be done for a name, each with its place in the order.
+/// The work for a name, each piece with its place in the order.
 fn works(name: &PlannedName, thrift: Thrift) -> Vec<(u64, Work<'_>)> {
     let mut works = Vec::new();
     if let Some(data) = &name.data {

@@ -19,7 +19,6 @@ mod transfers;
 pub use pattern::{Family, Pattern};
 pub use peaks::Peaks;
 pub use tally::DataTally;
-pub(crate) use tally::is_made_up;
 pub use transfers::{Direction, SIZES, Sizes, Transfers};
 
 use crate::counts::{add_bytes, add_time};

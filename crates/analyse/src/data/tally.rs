@@ -5,6 +5,7 @@ use super::peaks::PeakTally;
 use super::transfers::{Direction, RequestOrder, RequestPlace};
 use super::{Data, FileData, Streams};
 use crate::counts::{add_bytes, add_time};
+use quell_base::mountinfo;
 use quell_trace::flags::{
     CLONE_FILES, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECTORY,
     O_EXCL, O_PATH,
@@ -67,7 +68,7 @@ impl<'a> DataTally<'a> {
             numbers: vec![0; paths.len()],
             identities,
             stripes: stripes.collect(),
-            made_up: context.mounts.iter().map(|mount| is_made_up(&mount.kind)).collect(),
+            made_up: context.mounts.iter().map(|mount| mountinfo::is_made_up(&mount.kind)).collect(),
             files: Vec::new(),
             descriptors: Descriptors::default(),
             peaks: PeakTally::default(),
@@ -303,33 +304,7 @@ impl<'a> DataTally<'a> {
     }
 }
 
-/// True for a file system of devices, or of files that the kernel makes up when they are read.
-pub(crate) fn is_made_up(kind: &str) -> bool {
-    MADE_UP_TYPES.contains(&kind)
-}
-
-/// Not part of the format: the trace keeps the type.
-const MADE_UP_TYPES: &[&str] = &[
-    "proc",
-    "sysfs",
-    "cgroup",
-    "cgroup2",
-    "devpts",
-    "devtmpfs",
-    "mqueue",
-    "securityfs",
-    "debugfs",
-    "tracefs",
-    "configfs",
-    "bpf",
-    "pstore",
-    "efivarfs",
-    "binfmt_misc",
-    "rpc_pipefs",
-    "nsfs",
-    "fusectl",
-];
-/// Mount points of these.
+/// Mount points of file systems that the kernel makes up.
 const MADE_UP: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 /// Standard output and standard error.
 const STREAMS: std::ops::RangeInclusive<i32> = 1..=2;

@@ -19,7 +19,7 @@ pub(crate) const SEPARATORS: [char; 3] = [':', ';', ','];
 
 /// The elements of all arguments but the program, which the first one is. What belongs to no option is left out.
 ///
-/// Where an option of one letter may be joined with a relative path (`-Ia/b`), both readings are given.
+/// Both readings are given of an option of one letter that may be joined with a relative path (`-Ia/b`).
 pub(crate) fn elements(arguments: &[String]) -> Vec<Element<'_>> {
     let mut elements = Vec::new();
     for (index, argument) in arguments.iter().enumerate().skip(1) {

@@ -52,7 +52,7 @@ fn warm(flags: &Warm, speaks: bool, printer: &Printer) -> Result<u8, Failure> {
     let warmer = Warmer {
         in_flight: flags.in_flight.into(),
         thrift: Thrift::Everything,
-        // Where a node does not tell its memory, names alone are sure to fit.
+        // Names alone are sure to fit in a node that does not tell its memory.
         budget: budget.unwrap_or(0),
         stop: &|| signals.have_come(),
         progress: &show,
@@ -80,7 +80,7 @@ fn warm(flags: &Warm, speaks: bool, printer: &Printer) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the subject asks for; `None` for a directory with files.
+/// The plan of a trace or an image; `None` for a directory with files.
 fn plan(subject: &Path) -> Result<Option<WarmPlan>, Failure> {
     if subject.is_dir() {
         return match subject.join("header.json").exists() {

@@ -380,9 +380,9 @@ impl Auto<'_> {
     ) -> Result<(), Option<String>> {
         let mut roots = self.roots();
         if roots.is_empty() {
-            let mounts = quell_record::node::mounts(&quell_base::mountinfo::own_table());
+            let table = quell_base::mountinfo::own_table();
             let search = std::env::var_os("PATH");
-            roots = software::directories(subject, &key_variables(), search.as_deref(), &mounts);
+            roots = software::directories(subject, &key_variables(), search.as_deref(), &table);
         }
         if roots.is_empty() {
             return Err(None);

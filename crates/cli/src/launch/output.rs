@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where `--output` is given, goes on in a child whose output is collected.
+/// Goes on in a child whose output is collected, if `--output` is given.
 pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
     let Some(pattern) = &flags.collect.output else { return Ok(()) };
     let place = host::rank_place();
@@ -24,7 +24,7 @@ pub(super) fn collect(flags: &Run, printer: Printer) -> Result<(), Failure> {
     let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
     let mut at_the_end = |end: OutputEnd| {
         if let (Some(stats), Some(totals)) = (&stats, &end.totals) {
-            // Where it cannot be written, the file is as without it.
+            // A file that cannot be written stays as it is without these totals.
             _ = quell_mount::stats::add_output(stats, totals);
             if is_first {
                 tell_totals(&request.path, totals, printer);

@@ -604,7 +604,7 @@ fn privileged_a_recording_that_waits_becomes_an_image() {
     assert_eq!(originals(&test, "0"), Some(0));
 }
 
-/// Where ptrace is barred, the first run teaches an image instead of being recorded.
+/// The first run teaches an image instead of being recorded where ptrace is barred.
 #[test]
 fn privileged_without_ptrace_runs_teach_the_image() {
     const SAID: &str = "content 0\narguments: 0\n";
@@ -648,7 +648,7 @@ fn privileged_without_ptrace_a_program_that_asks_for_little_is_left_alone() {
     ");
 }
 
-/// Where nothing can be recorded and nothing mounted, that is told once, and the program runs plain.
+/// One line tells that nothing can be recorded or mounted, and the program runs plain.
 #[test]
 fn privileged_without_ptrace_and_fuse_the_program_is_left_alone() {
     let Some(test) = Test::privileged(ALL) else { return };

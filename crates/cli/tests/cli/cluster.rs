@@ -60,7 +60,7 @@ impl Slurm {
         Test::of_ordinary_user(NEEDS)?;
         let barred = Command::new("unshare").args(["--net", "--mount", "--pid", "--fork", "true"]).status();
         if !barred.is_ok_and(|status| status.success()) {
-            return skip("this machine lets nobody make network namespaces");
+            return skip("this machine lets no process make network namespaces");
         }
         let test = Test::of(user);
         test.pack();

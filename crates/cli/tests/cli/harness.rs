@@ -441,7 +441,7 @@ impl Need {
                     let words = ["-q", "record", "--engine", "ptrace", "-o", "t", "--", "true"];
                     Test::new().quell(&words).status.success()
                 });
-                (!*WORKS).then(|| "this machine lets nobody trace a child".to_owned())
+                (!*WORKS).then(|| "this machine lets no process trace a child".to_owned())
             }
             Self::Program(name) => {
                 let found = std::env::split_paths(SEARCH).any(|directory| directory.join(name).is_file());

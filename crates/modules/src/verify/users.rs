@@ -157,19 +157,19 @@ fn few(words: &[String]) -> String {
 /// Sets of groups that a user must be in at once, to pass closed directories on the way to a file of another group.
 ///
 /// Shape: two or more each, sorted.
-fn together(trees: &[&ModuleTree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
+fn together(trees: &[&ModuleTree], other_user: u32, other_group: u32) -> BTreeSet<Vec<u32>> {
     // The groups that open something that is closed to others.
     let openers = |(access, permission): Guarded<'_>| -> Vec<u32> {
         let listed = access.acl.iter().flat_map(|list| &list.groups).map(|(group, _)| *group);
-        let may = |group: u32| access.allows(nobody, &[group], permission);
-        std::iter::once(access.gid).chain(listed).filter(|group| may(*group) && !may(nogroup)).collect()
+        let may = |group: u32| access.allows(other_user, &[group], permission);
+        std::iter::once(access.gid).chain(listed).filter(|group| may(*group) && !may(other_group)).collect()
     };
     // A group, with those that its members need on the way.
     let with_way = |tree: &ModuleTree, entry: &TreeEntry, group: u32| {
         let mut groups = vec![group];
         let above = tree.directories(&entry.path).filter_map(|directory| directory.access.as_ref());
         for directory in std::iter::once(&tree.access).chain(above) {
-            if !directory.allows(nobody, &groups, Permission::List) {
+            if !directory.allows(other_user, &groups, Permission::List) {
                 groups.extend(openers((directory, Permission::List)).first());
             }
         }

@@ -84,7 +84,7 @@ fn run(start: Start<'_>, starter: Pid) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What a rank prints.
+/// The output of a rank.
 #[derive(Debug)]
 struct Stream {
     /// To the rank's parent, until the command has ended.
@@ -278,7 +278,7 @@ impl Collector {
     fn flush_if_due(&mut self) {
         let now = Instant::now();
         self.hasty_until.take_if(|until| *until < now);
-        // What was printed before a report must be read before it is written.
+        // All that was printed before a report must be read before it is written.
         for stream in self.streams.iter_mut().filter(|stream| stream.report.is_some()) {
             while stream.report.is_some_and(|report| stream.ring.end() < report) && stream.read() > 0 {}
         }

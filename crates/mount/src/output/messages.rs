@@ -20,11 +20,11 @@ pub(super) enum ToCollector {
 pub(super) enum FromCollector {
     /// With the descriptors of [`Target`].
     Ready,
-    /// What was printed before [`ToCollector::Ended`] is in the file, or never will be.
+    /// All that was printed before [`ToCollector::Ended`] is in the file, or never will be.
     Done { error: Option<i32>, totals: OutputStats },
 }
 
-/// What collectors pass on.
+/// The descriptors that one collector passes on to the next.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) file: OwnedFd,

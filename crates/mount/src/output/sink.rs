@@ -17,7 +17,7 @@ pub(crate) struct Sink {
     /// Nothing is written until then: the rank whose line the last collector left unfinished may come before.
     pub(crate) held_until: Option<Instant>,
     sizes: OwnedFd,
-    /// Where the next piece goes: every write appends, and no other process of this step writes.
+    /// The offset of the next piece: every write appends, and no other process of this step writes.
     size: u64,
     /// A piece, kept for its memory.
     out: Vec<u8>,
@@ -50,7 +50,7 @@ impl Sink {
         })
     }
 
-    /// What the next collector needs.
+    /// The descriptors that the next collector needs.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.file.as_fd(), self.sizes.as_fd()]
     }

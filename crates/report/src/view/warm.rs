@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was read of a trace, an image or a directory.
+/// The names and data that were read for a trace, an image or a directory.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WarmView {
     /// The version of this object.
