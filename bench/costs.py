@@ -1,4 +1,4 @@
-"""What a command costs its node: wall and processor seconds, memory by control group, and its server's share of them.
+"""The cost of a command to its node: wall and processor seconds, memory by control group, and its server's share of them.
 
 Memory is what the kernel charges to a control group in which everything runs: the program, our server or another mount's,
 and the page cache that they fill. Versions 1 and 2 of control groups will do; where none can be made it is not measured.
@@ -68,7 +68,7 @@ class MemoryGroup:
         return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._path / "cgroup.procs"), *command]
 
     def charged(self) -> "Charged | None":
-        """What is charged now."""
+        """The charge by now."""
         if self._path is None:
             return None
         rows = dict(line.split() for line in (self._path / "memory.stat").read_text().splitlines())
@@ -89,7 +89,7 @@ class MemoryGroup:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process took that has ended: wall and processor seconds, and bytes resident at its peak."""
+    """The cost of a process that has ended: wall and processor seconds, and bytes resident at its peak."""
 
     wall: float
     cpu: float

@@ -10,7 +10,7 @@ from shared_fs import PROGRAM, QUELL, WORK, Fixture, on
 
 IMAGE, TRACE = WORK / "plain.qimg", WORK / "plain.qtrace"
 NODE = 3
-# What a client never keeps: the opening of 953 files, 100 listings and the attributes of what was listed.
+# Operations that no client spares: the opening of 953 files, 100 listings and the attributes of what was listed.
 WARM_START = 1200
 
 

@@ -1,4 +1,4 @@
-"""What the user of this process may do in the tree `env`, one line a question.
+"""The rights of this process's user in the tree `env`, one line a question.
 
 Questions first, then changes: of those it only counts whether they are done, and what the original says in the end.
 """
