@@ -463,7 +463,7 @@ virtual\t'A modulepath of virtual modules'
 cache\t'The cache of Environment Modules, in each modulepath or below --out'
 lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo a conversion, or the builds of a cache, by its record or the directory that holds it. With --dry-run only tell the effect' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l commit -d 'Keep a conversion in place for good: remove the old modulepath and the record, so that another conversion is possible' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights' -r

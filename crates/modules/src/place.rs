@@ -228,6 +228,33 @@ pub(crate) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<
     Ok(content)
 }
 
+/// A longer record is refused.
+const LONGEST_RECORD: u64 = 1 << 28;
+
+/// The text of a record that this user or root wrote, in a place where no other user can have exchanged it.
+///
+/// **Errors**: [`ModulesError::Record`], [`ModulesError::Untrusted`], [`ModulesError::Read`].
+pub(crate) fn read_record(path: &Path) -> Result<Vec<u8>, ModulesError> {
+    let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
+    let real = path.parent().and_then(|directory| directory.canonicalize().ok());
+    let real = real.ok_or_else(|| ModulesError::read(path)(io::ErrorKind::NotFound))?;
+    trust::refuse_place(&real)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let place = real.join(path.file_name().unwrap_or_default());
+    let opened = rustix::fs::open(&place, flags, Mode::empty());
+    let opened = opened.map_err(ModulesError::read(path))?;
+    let stat = rustix::fs::fstat(&opened).map_err(ModulesError::read(path))?;
+    if trust::refuse_file(&stat, rustix::process::geteuid().as_raw()).is_err() {
+        return Err(refused("another user made it, and only that user can undo the conversion"));
+    }
+    if stat.st_mode & 0o022 != 0 {
+        return Err(refused("other users may write in it"));
+    }
+    let mut text = Vec::new();
+    File::from(opened).take(LONGEST_RECORD).read_to_end(&mut text).map_err(ModulesError::read(path))?;
+    Ok(text)
+}
+
 /// A path without links, as far as it exists.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));

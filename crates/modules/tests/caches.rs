@@ -5,13 +5,13 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, BuiltModulesCache, Rebuild};
-use quell_modules::caches::{CacheBarrier, CacheStaleness, closed_above, lmod};
+use quell_modules::caches::{CacheBarrier, CacheRecord, CacheStaleness, closed_above, lmod};
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
 use quell_modules::verify::{JudgedSide, ToolsJudge};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -617,4 +617,81 @@ fn privileged_a_refresh_compares_what_changed() {
     fs::write(&cache, text).unwrap();
     let wrong = judge.compare_about(&old, &new, prepared.changed(), &|_| {}).unwrap();
     assert!(!wrong.differences.is_empty());
+}
+
+/// Every file of a modulepath with its inode, time and content.
+fn state(directory: &Path) -> Vec<(PathBuf, u64, i64, Vec<u8>)> {
+    let output = Command::new("find").arg(directory).args(["-type", "f"]).output().unwrap();
+    let mut files: Vec<PathBuf> =
+        String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect();
+    files.sort();
+    let known = |path: PathBuf| {
+        let metadata = path.metadata().unwrap();
+        let content = fs::read(&path).unwrap();
+        (path, metadata.ino(), metadata.mtime_nsec(), content)
+    };
+    files.into_iter().map(known).collect()
+}
+
+#[test]
+fn privileged_undoing_gives_back_what_was_there_before_the_first_build() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    let cache = site.path(modules::NAME);
+    let plain = state(&site.modulepath);
+    assert_eq!(CacheRecord::of(&site.modulepath), None);
+    for text in [None, Some("#%Module5.5\nlimited-access-file appa/1.0\n")] {
+        text.iter().for_each(|text| fs::write(&cache, text).unwrap());
+        let before = state(&site.modulepath);
+        site.build(Rebuild::Changed);
+        site.write("appb/9.0", "#%Module\n");
+        site.build(Rebuild::Changed);
+        site.build(Rebuild::All);
+        fs::remove_file(site.path("appb/9.0")).unwrap();
+        let record = CacheRecord::of(&site.modulepath).unwrap();
+        let built = state(&site.modulepath);
+        let told = record.would_undo().unwrap();
+        assert_eq!(state(&site.modulepath), built);
+        assert_eq!(record.undo().unwrap(), told);
+        assert_eq!((told.removed.len(), told.restored.len()), if text.is_none() { (1, 0) } else { (0, 1) });
+        assert_eq!(state(&site.modulepath), before);
+    }
+    // The tool's own is no work of ours.
+    let refused = CacheRecord::of(&cache).unwrap().undo();
+    assert!(matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == cache), "{refused:?}");
+    fs::remove_file(&cache).unwrap();
+    assert_eq!(state(&site.modulepath), plain);
+}
+
+#[test]
+fn privileged_undoing_removes_nothing_that_the_record_does_not_prove() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    let cache = site.path(modules::NAME);
+    let kept = site.path(".modulecache.quell-before~");
+    let refuses = |what: &Path, case: &str| {
+        let before = state(&site.modulepath);
+        let refused = CacheRecord::of(&site.modulepath).unwrap().undo();
+        let is_named = matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == what);
+        assert!(is_named, "{case}: {refused:?}");
+        assert_eq!(state(&site.modulepath), before, "{case}");
+    };
+    site.build(Rebuild::All);
+    let ours = site.cache();
+    fs::write(&cache, ours.replacen("appa", "appx", 1)).unwrap();
+    refuses(&cache, "a line was changed");
+    fs::write(&cache, &ours[..ours.rfind(" of ").unwrap()]).unwrap();
+    refuses(&cache, "the record is cut off");
+    fs::write(&cache, "#%Module5.5\n").unwrap();
+    site.build(Rebuild::All);
+    fs::write(&kept, "#%Module5.5\nputs planted\n").unwrap();
+    refuses(&kept, "another file is kept");
+    fs::remove_file(&kept).unwrap();
+    refuses(&kept, "the kept file is gone");
+    fs::remove_file(&cache).unwrap();
+    symlink("/etc/passwd", &kept).unwrap();
+    fs::write(&cache, "#%Module5.5\n").unwrap();
+    let refused = modules::build(&site.tool, &site.modulepath, None, Rebuild::All, site.directory.path());
+    assert!(refused.is_err() && fs::read_to_string(&cache).unwrap() == "#%Module5.5\n");
+    fs::remove_file(&cache).unwrap();
+    symlink("/etc/passwd", &cache).unwrap();
+    assert!(CacheRecord::of(&site.modulepath).unwrap().undo().is_err() && cache.is_symlink());
 }

@@ -6,11 +6,11 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, read_lmod_cache};
-use quell_modules::caches::{CacheBarrier, CacheStaleness, lmod};
+use quell_modules::caches::{CacheBarrier, CacheRecord, CacheStaleness, lmod};
 use quell_modules::scan::{self, ModuleTree};
 use quell_modules::tools::{self, Environment, Tool, ToolAnswer, ToolKind, User};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -419,5 +419,48 @@ fn privileged_modulepaths_that_modulefiles_add_are_part_of_a_cache() {
         );
         let refused = lmod::build(&site.lmod, &[site.modulepath()], &site.cache());
         assert!(matches!(refused, Err(ModulesError::Barred { .. })), "{refused:?}");
+    }
+}
+
+/// Every file of the cache's directory, with its inode and content.
+fn state(directory: &Path) -> Vec<(PathBuf, u64, Vec<u8>)> {
+    let entries = directory.read_dir().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), path.metadata().unwrap().ino(), fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn privileged_undoing_a_cache_gives_back_what_its_directory_had() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    let foreign =
+        [("spiderT.lua", "-- theirs\n"), ("spiderT.luac_5.3", "theirs"), ("timestamp", ""), ("README", "x")];
+    for files in [&[][..], &foreign] {
+        fs::create_dir_all(site.cache()).unwrap();
+        files.iter().for_each(|(name, text)| fs::write(site.cache().join(name), text).unwrap());
+        let before = state(&site.cache());
+        site.build();
+        site.write("c/1.0", "#%Module\n");
+        site.build();
+        let record = CacheRecord::of(&site.cache()).unwrap();
+        let built = state(&site.cache());
+        let told = record.would_undo().unwrap();
+        assert_eq!(state(&site.cache()), built);
+        // A file that another program replaced is not ours to remove.
+        let cache = site.cache().join("spiderT.lua");
+        let ours = fs::read(&cache).unwrap();
+        fs::write(&cache, "-- replaced\n").unwrap();
+        let refused = record.undo();
+        assert!(
+            matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == cache),
+            "{refused:?}"
+        );
+        fs::write(&cache, ours).unwrap();
+        assert_eq!(record.undo().unwrap(), told);
+        assert_eq!(state(&site.cache()), before);
+        fs::remove_file(site.path("c/1.0")).unwrap();
     }
 }

@@ -142,7 +142,7 @@ pub struct ModulesConvert {
     /// State that every user has `mcookie_check=eval`. Virtual modules need this: without it they are slower than files.
     #[arg(long)]
     pub eval_enforced: bool,
-    /// Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect.
+    /// Undo a conversion, or the builds of a cache, by its record or the directory that holds it. With --dry-run only tell the effect.
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
     pub undo: Option<PathBuf>,
     /// Keep a conversion in place for good: remove the old modulepath and the record, so that another conversion is possible.

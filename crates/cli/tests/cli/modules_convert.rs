@@ -264,3 +264,60 @@ fn privileged_an_ordinary_user_makes_no_copy_that_another_user_can_read() {
     assert!(refused.stderr.contains("`[DIR]/one/foo/2.0` has an owner"), "{refused}");
     assert!(!test.path("one.quell-new").exists());
 }
+
+/// Runs quell and kills it at the n-th call that changes a name.
+fn killed_at(test: &Test, number: usize, words: &[&str]) -> Outcome {
+    let calls = "linkat,unlinkat,renameat,renameat2,unlink,rename";
+    let kill = format!("inject={calls}:signal=KILL:when={number}");
+    let trace = format!("trace={calls}");
+    let command = ["strace", "-f", "-o", "/dev/null", "-e", &trace, "-e", &kill, *crate::harness::QUELL];
+    test.run(&[&command[..], words].concat())
+}
+
+#[test]
+fn privileged_wherever_a_build_of_a_cache_is_killed_it_can_be_undone() {
+    let Some(test) = Test::privileged(&[Need::Program("strace"), Need::Ptrace]) else { return };
+    let (Some(modules), Some(lmod)) = (tool("modules-5.7.0"), tool("lmod-8.7.60")) else { return };
+    plant(&test);
+    // What the tools alone made is there before.
+    test.write("one/.modulecache", "#%Module5.5\n");
+    test.write("cache/spiderT.lua", "-- theirs\n");
+    test.write("cache/timestamp", "");
+    let before = test.files();
+    let state = || ["one/.modulecache", "cache/spiderT.lua"].map(|name| test.read_text(name));
+    let contents = state();
+    let build = |to: &'static str, tool: &str, more: &[&'static str]| -> Vec<String> {
+        let words = ["modules", "convert", "--to", to, "--no-verify", "--tools", tool, "one"];
+        words.iter().chain(more).map(|word| (*word).to_owned()).collect()
+    };
+    let builds = [
+        (build("cache", &modules, &[]), "one/.modulecache"),
+        (build("lmod-cache", &lmod, &["--out", "cache"]), "cache/quell-cache.json"),
+    ];
+    for (words, record) in &builds {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let undo = ["modules", "convert", "--undo", record];
+        let is_undone = || {
+            let names = test.files().into_iter().filter(|name| !name.contains(".quell-cache-"));
+            names.filter(|name| !name.ends_with("quell-lock")).collect::<Vec<_>>() == before
+        };
+        for number in 1.. {
+            let killed = killed_at(&test, number, &words);
+            // A file that quell was writing goes with the next build.
+            test.quell(&words).succeeds();
+            for number in 1.. {
+                if killed_at(&test, number, &undo).code() != 137 {
+                    break;
+                }
+            }
+            if !is_undone() {
+                test.quell(&undo).succeeds();
+            }
+            assert!(is_undone(), "{words:?} {number}: {:?}", test.files());
+            assert_eq!(state(), contents, "{words:?} {number}");
+            if killed.code() == 0 {
+                break;
+            }
+        }
+    }
+}

@@ -7,11 +7,12 @@
 //! modulefile-invalid NAME KIND MESSAGE
 //! limited-access-file NAME
 //! limited-access-directory NAME
-//! # quell 2 DIGEST
+//! # quell 2 DIGEST verified of CONTENT before CONTENT
 //! ```
 //!
 //! The tool takes the last line for a comment. DIGEST is that of the tree that the cache was made from. A cache without this
-//! line was made by the tool alone.
+//! line was made by the tool alone. `verified`: the answers were compared. The digests of contents are for undoing: that of all lines
+//! above, and that of the cache that the tool alone had made, if there was one.
 //!
 //! Source: `formatModuleCacheContent` of modulecmd.tcl, 5.3 to 5.7. Words are quoted as Tcl_ConvertElement(3) does.
 
@@ -32,10 +33,16 @@ pub(super) struct ParsedCache {
     pub(super) digest: Option<String>,
     /// Answers with it were compared with those without it.
     pub(super) is_verified: bool,
+    /// The digest of the file that the first cache of ours replaced.
+    pub(super) before: Option<String>,
 }
 
-/// The end of the last line of a cache that was compared.
-const VERIFIED: &str = " verified";
+/// The word in the last line of a cache that was compared.
+const VERIFIED: &str = "verified";
+
+/// The words before the digests of contents.
+const OF: &str = "of";
+const BEFORE: &str = "before";
 
 /// A command of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +79,11 @@ impl ParsedCache {
             let text = text.strip_suffix(b"\n").unwrap_or(text);
             rest = after;
             if let Some(digest) = text.strip_prefix(OURS) {
-                let digest = String::from_utf8_lossy(digest).into_owned();
-                cache.is_verified = digest.ends_with(VERIFIED);
-                cache.digest = Some(digest.trim_end_matches(VERIFIED).to_owned());
+                let line = String::from_utf8_lossy(digest);
+                let words: Vec<&str> = line.split(' ').collect();
+                cache.digest = words.first().map(|word| (*word).to_owned());
+                cache.is_verified = words.contains(&VERIFIED);
+                cache.before = behind(&words, BEFORE);
             }
             if let [kind, name, arguments @ ..] = words.as_slice()
                 && let Some(kind) = item(kind, arguments)
@@ -94,12 +103,51 @@ impl ParsedCache {
         }
         text.push(b'\n');
         if let Some(digest) = &self.digest {
-            text.extend(OURS);
-            text.extend(digest.as_bytes());
-            text.extend(if self.is_verified { VERIFIED } else { "" }.as_bytes());
-            text.push(b'\n');
+            let mut words = vec![digest.as_str()];
+            words.extend(self.is_verified.then_some(VERIFIED));
+            let content = content_digest(&text);
+            words.extend([OF, &content]);
+            words.extend(self.before.iter().flat_map(|before| [BEFORE, before]));
+            text.extend([OURS, words.join(" ").as_bytes(), b"\n"].concat());
         }
         text
+    }
+}
+
+/// The word that follows another.
+fn behind(words: &[&str], word: &str) -> Option<String> {
+    let at = words.iter().position(|known| *known == word)?;
+    words.get(at + 1).map(|word| (*word).to_owned())
+}
+
+/// A digest of a file's content, in records for undoing.
+pub(super) fn content_digest(content: &[u8]) -> String {
+    blake3::hash(content).to_hex()[..32].to_owned()
+}
+
+/// The origin of a cache's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CacheOrigin {
+    /// The file is what quell wrote, with the digest of the file that was there before.
+    Ours(Option<String>),
+    /// An earlier version of quell wrote it, or it was changed since.
+    Changed(Option<String>),
+    /// The tool alone made it.
+    Foreign,
+}
+
+impl CacheOrigin {
+    pub(super) fn of(content: &[u8]) -> Self {
+        let cut = content.strip_suffix(b"\n").unwrap_or(content);
+        let start = cut.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let Some(line) = cut[start..].strip_prefix(OURS) else { return Self::Foreign };
+        let line = String::from_utf8_lossy(line);
+        let words: Vec<&str> = line.split(' ').collect();
+        let before = behind(&words, BEFORE);
+        match behind(&words, OF) == Some(content_digest(&content[..start])) {
+            true => Self::Ours(before),
+            false => Self::Changed(before),
+        }
     }
 }
 

@@ -14,17 +14,21 @@ mod changes;
 mod digest;
 mod eligibility;
 mod format;
+mod kept;
 pub mod lmod;
 mod mirror;
 pub mod modules;
 mod reach;
+mod undo;
 
 pub use barrier::CacheBarrier;
 pub(crate) use changes::compare;
 pub use eligibility::closed_above;
 pub(crate) use eligibility::outside;
+pub use kept::UndoneCache;
 pub use mirror::Mirror;
 pub(crate) use reach::Closed;
+pub use undo::CacheRecord;
 
 use crate::ModulesError;
 use crate::scan::ModuleTree;

@@ -8,7 +8,7 @@ use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{DigestTool, digest};
 use super::format::{CachedCommand, ItemKind, ParsedCache};
 use super::reach::Closed;
-use super::{CacheBarrier, CacheBuilder, CacheStaleness, Mirror, PATIENCE, StaleEntry, eligibility};
+use super::{CacheBarrier, CacheBuilder, CacheStaleness, Mirror, PATIENCE, StaleEntry, eligibility, kept};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::{CACHE_LIMIT, ModuleTree, ScanOptions};
@@ -92,6 +92,8 @@ impl PreparedModulesCache {
             if directory != self.modulepath {
                 place::make_trusted_directory(directory)?;
             }
+            let before = kept::keep(&self.built.cache)?;
+            let text = ParsedCache { before, ..ParsedCache::parse(&text) }.text();
             place::write(&self.built.cache, &text)?;
         }
         Ok(self.built)

@@ -35,5 +35,5 @@ pub use names::{AccountNames, SystemNames};
 pub use plan::{ConversionPlan, FileChange, Refusal, TreePlan};
 pub use planner::{plan, plan_but};
 pub use request::{Consent, Destination, Strategy};
-pub use undo::{Undone, commit, undo, would_undo};
+pub use undo::{Undone, commit, has_record, undo, would_undo};
 pub use write::{Written, trial, write};

@@ -3,16 +3,15 @@
 use super::fingerprint::{FingerprintSpan, fingerprint, left_out};
 use super::request::Strategy;
 use crate::ModulesError;
+use crate::place;
 use crate::scan::{ModuleTree, ScanOptions};
-use crate::trust;
 use quell_base::escape;
-use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -25,9 +24,6 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Permissions of a record: every user may read it.
 const MODE: u32 = 0o644;
-
-/// A longer record is refused.
-const LONGEST: u64 = 1 << 26;
 
 /// The record of a conversion.
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,7 +129,7 @@ impl ConversionRecord {
     /// directory: its author may have written any path.
     pub(super) fn read(path: &Path) -> Result<Self, ModulesError> {
         let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
-        let text = read(path)?;
+        let text = place::read_record(path)?;
         let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
         if record.schema_version != SCHEMA_VERSION {
             let newer = record.schema_version;
@@ -147,26 +143,4 @@ impl ConversionRecord {
             false => Err(refused("it names a tree in another directory".into())),
         }
     }
-}
-
-/// The text of a record that this user or root wrote, in a place where no other user can have exchanged it.
-fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
-    let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
-    let real = path.parent().and_then(|directory| directory.canonicalize().ok());
-    let real = real.ok_or_else(|| ModulesError::read(path)(io::ErrorKind::NotFound))?;
-    trust::refuse_place(&real)?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let place = real.join(path.file_name().unwrap_or_default());
-    let opened = rustix::fs::open(&place, flags, Mode::empty());
-    let opened = opened.map_err(ModulesError::read(path))?;
-    let stat = rustix::fs::fstat(&opened).map_err(ModulesError::read(path))?;
-    if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
-        return Err(refused("another user made it, and only that user can undo the conversion"));
-    }
-    if stat.st_mode & 0o022 != 0 {
-        return Err(refused("other users may write in it"));
-    }
-    let mut text = Vec::new();
-    File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;
-    Ok(text)
 }

@@ -6,6 +6,7 @@ use crate::ModulesError;
 use crate::lock::DirectoryLock;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The result of undoing a conversion.
@@ -65,6 +66,12 @@ pub fn commit(record: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     }
     fs::remove_file(&path).map_err(ModulesError::write(&path))?;
     Ok(removed)
+}
+
+/// Tells whether there is a record of a conversion at this path, in this directory, or of this modulepath.
+pub fn has_record(path: &Path) -> bool {
+    let record = record_path(path);
+    record.file_name().is_some_and(|name| name.as_bytes().ends_with(RECORD.as_bytes())) && record.is_file()
 }
 
 /// The path of a record, which may be given by its directory or by a modulepath that was converted in place.

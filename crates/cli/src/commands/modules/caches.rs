@@ -72,7 +72,12 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
 fn tell(built: &ModulesCachesView, printer: &Printer) {
     for CacheBuilt { path, rebuilt, bytes, closed } in &built.caches {
         match rebuilt {
-            true => printer.talk(&format!("`{path}`: built by {}, {bytes} bytes", built.tool)),
+            true => {
+                printer.talk(&format!("`{path}`: built by {}, {bytes} bytes", built.tool));
+                let list = Path::new(path).join(lmod::LIST);
+                let record = if list.is_file() { shown(&list) } else { path.clone() };
+                printer.talk(&format!("`quell modules convert --undo {record}` undoes it"));
+            }
             false => printer.talk(&format!("`{path}`: is up to date")),
         }
         if !closed.is_empty() {

@@ -8,8 +8,9 @@ use crate::flags::{ConvertTo, ModulesConvert};
 use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
+use quell_modules::caches::{CacheRecord, UndoneCache};
 use quell_modules::convert::{
-    self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Written,
+    self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Undone, Written,
 };
 use quell_modules::scan::{ModuleTree, ScanOptions};
 use quell_modules::verify::{self, ConversionJudge, Difference};
@@ -342,7 +343,15 @@ fn changed(path: &[u8], change: &FileChange) -> ConvertedFile {
 
 fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     let record = paths::plain(record)?;
-    let undone = if flags.dry_run { convert::would_undo(&record) } else { convert::undo(&record) };
+    let cache = if convert::has_record(&record) { None } else { CacheRecord::of(&record) };
+    let undone = match (cache, flags.dry_run) {
+        (Some(cache), dry_run) => {
+            let undone = if dry_run { cache.would_undo() } else { cache.undo() };
+            undone.map(|UndoneCache { removed, restored }| Undone { removed, restored })
+        }
+        (None, true) => convert::would_undo(&record),
+        (None, false) => convert::undo(&record),
+    };
     let undone = undone.map_err(explain)?;
     if flags.json {
         let all = |paths: &[PathBuf]| paths.iter().map(shown).collect();

@@ -24,9 +24,9 @@ pub(super) const CACHE: &str = "spiderT.lua";
 /// The beginning of the name of every file that Lmod may read: `spiderT.luac_5.3` before `spiderT.old.luac_5.3` before
 /// `spiderT.lua`, for its own version of Lua. Lmod takes the first that exists, even if that is too old. Source:
 /// `Cache.lua`.
-const FAMILY: &str = "spiderT.";
+pub(super) const FAMILY: &str = "spiderT.";
 
-const TIMESTAMP: &str = "timestamp";
+pub(super) const TIMESTAMP: &str = "timestamp";
 
 /// The beginning of the name of a directory in which a cache is made.
 const ASIDE: &str = ".quell-cache-";
@@ -150,10 +150,11 @@ fn open(aside: &Path) -> Result<(), ModulesError> {
 }
 
 /// The files of a cache that Lmod may read. Shape: sorted by name.
-fn names(directory: &Path) -> Result<Vec<OsString>, ModulesError> {
+pub(super) fn names(directory: &Path) -> Result<Vec<OsString>, ModulesError> {
     let entries = directory.read_dir().map_err(ModulesError::read(directory))?;
     let mut names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    names.retain(|name| name.as_bytes().starts_with(FAMILY.as_bytes()));
+    // Lmod reads no file whose name ends in `~`: such a one is kept for undoing.
+    names.retain(|name| name.as_bytes().starts_with(FAMILY.as_bytes()) && !name.as_bytes().ends_with(b"~"));
     names.sort();
     Ok(names)
 }
@@ -224,10 +225,14 @@ pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Optio
 
 /// Writes the settings file that LMOD_RC names.
 pub(super) fn write_settings(directory: &Path) -> Result<(), ModulesError> {
+    place::write(&directory.join(SETTINGS), settings(directory).as_bytes())
+}
+
+/// The text of the settings file.
+pub(super) fn settings(directory: &Path) -> String {
     // Characters that end a quoted Lua string or begin an escape in it.
     let shown = directory.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let text = format!(
+    format!(
         "scDescriptT = {{\n  {{ [\"dir\"] = \"{shown}\", [\"timestamp\"] = \"{shown}/{TIMESTAMP}\" }},\n}}\n"
-    );
-    place::write(&directory.join(SETTINGS), text.as_bytes())
+    )
 }

@@ -13,6 +13,7 @@
 mod files;
 mod literal;
 mod sources;
+mod undo;
 
 use super::digest::DigestTool;
 use super::{CacheBarrier, CacheBuilder, CacheStaleness, StaleEntry, eligibility};
@@ -24,6 +25,7 @@ pub use files::SETTINGS;
 pub use sources::LIST;
 use sources::{Source, Sources};
 use std::path::{Path, PathBuf};
+pub(super) use undo::undo;
 
 /// A cache after a build. The build may have left it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,12 +64,14 @@ impl PreparedLmodCache {
     pub fn install(mut self) -> Result<BuiltLmodCache, ModulesError> {
         let Some(aside) = self.aside else { return Ok(self.built) };
         self.sources.files = files::prints(aside.path())?;
-        files::install(aside.path(), &self.directory)?;
-        files::write_settings(&self.directory)?;
+        undo::keep(&self.directory, aside.path(), &mut self.sources)?;
+        // The list first: from here on it tells what is ours, wherever this process is killed.
         let path = self.directory.join(LIST);
         let list = serde_json::to_vec(&self.sources)
             .map_err(|error| ModulesError::NoCache { path: path.clone(), why: error.to_string() })?;
         place::write(&path, &list)?;
+        files::install(aside.path(), &self.directory)?;
+        files::write_settings(&self.directory)?;
         drop(self.lock);
         Ok(self.built)
     }

@@ -30,6 +30,12 @@ pub(super) struct Sources {
     /// A digest of each file of the cache.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
+    /// For undoing: digests of every content that quell gave a name, the last two of each.
+    #[serde(default)]
+    pub(super) own: BTreeMap<String, Vec<String>>,
+    /// For undoing: digests of the files that were there before the first build.
+    #[serde(default)]
+    pub(super) before: BTreeMap<String, String>,
 }
 
 /// A modulepath.
@@ -56,6 +62,8 @@ impl Sources {
             modulepaths: trees.iter().map(Source::of).collect(),
             added: Vec::new(),
             files: BTreeMap::new(),
+            own: BTreeMap::new(),
+            before: BTreeMap::new(),
         }
     }
 
@@ -66,7 +74,7 @@ impl Sources {
 
     /// Tells whether the same sources would give this cache.
     pub(super) fn is_made_from(&self, sources: &Self) -> bool {
-        let Self { schema_version, tool, modulepaths, added: _, files: _ } = sources;
+        let Self { schema_version, tool, modulepaths, .. } = sources;
         (self.schema_version, &self.tool, &self.modulepaths) == (*schema_version, tool, modulepaths)
             && self.added.iter().all(|source| source.now().is_ok_and(|now| now == *source))
     }
