@@ -100,7 +100,7 @@ proc definition {name} {
 }
 
 proc put_procedures_back {} {
-    global undo procedures
+    global undo procedures defined
     foreach command [lreverse $undo] {
         if {[lindex $command 0] eq {quell_rename}} {
             catch {main invokehidden rename {*}[lrange $command 1 end]}
@@ -109,13 +109,21 @@ proc put_procedures_back {} {
         }
     }
     set undo {}
-    foreach name [main eval {info procs}] {
+    # There are hundreds of procedures, and a question defines few.
+    foreach name [lsort -unique $defined] {
+        if {[catch {main eval [list info body ::$name]} body]} continue
         if {![dict exists $procedures $name]} {
             main invokehidden rename $name {}
-        } elseif {[main eval [list info body $name]] ne [dict get $procedures $name]} {
+        } elseif {$body ne [dict get $procedures $name]} {
             main eval [dict get $::definitions $name]
         }
     }
+    set defined {}
+}
+
+# A procedure that the main interpreter defines. Those of a namespace stay as they are.
+proc defines {command args} {
+    lappend ::defined [string trimleft [lindex $command 1] :]
 }
 
 # `exit` of the main interpreter: no `catch` holds it.
@@ -321,6 +329,7 @@ main eval [list info script $script]
 main eval $definitions_text
 keep_evaluations
 set undo {}
+set defined {}
 set environment [array get env]
 set directory [pwd]
 set channels [main eval {chan names}]
@@ -331,6 +340,8 @@ foreach name [main eval {info procs}] {
     dict set definitions $name [definition $name]
 }
 keep_variables
+interp alias main quell_defines {} defines
+main eval {trace add execution proc enter quell_defines}
 interp hide main rename
 interp alias main rename {} renamed
 interp hide main exit

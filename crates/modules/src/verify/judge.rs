@@ -69,9 +69,12 @@ impl ConversionJudge for ToolsJudge {
     }
 }
 
-/// The number of questions for one process. With fewer, starting it costs more than asking; with more, the last process runs
-/// alone.
+/// The least number of questions for one process: starting it takes the time of 30 questions.
 const QUESTIONS_A_PROCESS: usize = 400;
+
+/// The most processes for one round of a tool and a user, so that starting many does not take the time of many questions. With fewer, the
+/// last process would run alone for long.
+const PROCESSES_A_ROUND: usize = 8;
 
 /// Differences are confirmed by processes of their own until this many are found: one decides, the others are for people.
 /// Changed answers and changed wordings are counted separately.
@@ -477,7 +480,8 @@ fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<AskedQuestion>) -> 
         questions: questions.to_vec(),
         first: Mutex::default(),
     };
-    questions.chunks(QUESTIONS_A_PROCESS).map(piece).collect()
+    let length = QUESTIONS_A_PROCESS.max(questions.len().div_ceil(PROCESSES_A_ROUND));
+    questions.chunks(length).map(piece).collect()
 }
 
 /// The lines of one text that the other lacks, or has less often; all lines if only their order differs.
