@@ -62,6 +62,18 @@ fn privileged_measure_counts_every_strategy_that_a_version_has() {
         .collect();
     assert_eq!(not, ["cache", "cache, 4096 bytes", "cache, 1000000 bytes", "cache ignored"]);
     assert_eq!(measured["advice"].as_array().unwrap().len(), 6);
+    // Users of a terminal get two tables of at most 80 columns, and one verdict.
+    let text: Vec<&str> = words.iter().copied().filter(|word| *word != "--json").collect();
+    let text = test.quell(&text).stdout;
+    assert!(text.lines().filter(|line| !line.starts_with("  ")).all(|line| line.len() <= 80), "{text}");
+    let heads: Vec<&str> = text.lines().filter(|line| line.contains("avail -t")).collect();
+    assert_eq!(heads.len(), 2, "{text}");
+    assert!(heads.iter().all(|head| head.ends_with("avail avail -t     load    login  restore")), "{text}");
+    assert_eq!(text.matches("verdict: ").count(), 1, "{text}");
+    let [found] = measured["recommendations"].as_array().unwrap().as_slice() else { panic!("{measured}") };
+    let seconds = |name: &str| found[name].as_f64().unwrap();
+    assert!(seconds("seconds_after") <= seconds("seconds_before"), "{found}");
+    assert_eq!(found["strategy"] == "plain", found["command"].is_null(), "{found}");
 }
 
 #[test]
@@ -153,6 +165,14 @@ fn privileged_measure_loads_a_module_that_there_is_with_each_strategy_of_lmod() 
         assert!(on_tree("system cache, cached loads", command) < on_tree("plain", command) / 2, "{command}");
         assert_eq!(on_tree("image", command), 0);
     }
+    assert!(row("plain", "login")["calls"].as_u64().unwrap() > 0, "{measured}");
+    assert!(on_tree("plain", "restore") > 0 && on_tree("plain", "spider") > 0, "{measured}");
+    let found = &measured["recommendations"][0];
+    let settings = ["LMOD_RC=DIR/lmodrc.lua", "LMOD_CACHED_LOADS=yes"];
+    assert_eq!(
+        (&found["strategy"], &found["settings"]),
+        (&"system cache, cached loads".into(), &settings.to_vec().into())
+    );
     assert!(row("plain", "load")["calls"].as_u64() < row("plain", "avail")["calls"].as_u64());
     let absent = test.quell(&[&words[..], &["--load", "libb/sym(@libb/2.0)"]].concat());
     assert_eq!(absent.code(), 2);

@@ -18,6 +18,9 @@ pub struct StrategyAdvice {
     pub text: String,
 }
 
+/// The commands with a recommendation each. [`super::of_site`] has the one for all commands.
+const ADVISED: [MeasuredCommand; 3] = [MeasuredCommand::Avail, MeasuredCommand::Terse, MeasuredCommand::Load];
+
 /// A time above this part of the plain time is no gain: CPU times vary more.
 const WORTH_IT: f64 = 0.9;
 
@@ -31,7 +34,7 @@ pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) 
     };
     let mut advices = Vec::new();
     for modulepath in 0..modulepaths {
-        for action in MeasuredCommand::ALL {
+        for action in ADVISED {
             let Some(before) = row(plain, action) else { continue };
             let time = |row: &CommandCost| time_on(row, modulepath, latency);
             let calls = |row: &CommandCost| row.on_each_tree.get(modulepath).copied().unwrap_or(0);

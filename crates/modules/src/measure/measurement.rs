@@ -36,11 +36,18 @@ pub enum MeasuredCommand {
     Terse,
     /// `module load`.
     Load,
+    /// The command with which the tool begins a login shell.
+    Login,
+    /// `module restore` of a saved collection with the module that is loaded.
+    Restore,
+    /// `module spider`.
+    Spider,
 }
 
 impl MeasuredCommand {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 3] = [Self::Avail, Self::Terse, Self::Load];
+    pub const ALL: [Self; 6] =
+        [Self::Avail, Self::Terse, Self::Load, Self::Login, Self::Restore, Self::Spider];
 
     /// A name for people and JSON.
     pub fn name(self) -> &'static str {
@@ -48,11 +55,24 @@ impl MeasuredCommand {
             Self::Avail => "avail",
             Self::Terse => "avail -t",
             Self::Load => "load",
+            Self::Login => "login",
+            Self::Restore => "restore",
+            Self::Spider => "spider",
         }
+    }
+
+    /// Tells whether it lists modules. A user asks for a listing now and then; every job does the rest.
+    pub fn is_listing(self) -> bool {
+        matches!(self, Self::Avail | Self::Terse | Self::Spider)
     }
 
     pub(super) fn question(self, kind: ToolKind, module: &str) -> Question {
         let words: &[&str] = match (self, kind) {
+            (Self::Login, ToolKind::Modules) => &["autoinit"],
+            (Self::Login, ToolKind::Lmod) => &["--initial_load", "--no_redirect", "restore"],
+            // The name of the collection follows.
+            (Self::Restore, _) => &["restore"],
+            (Self::Spider, _) => &["spider"],
             (Self::Avail, _) => &["avail"],
             (Self::Terse, ToolKind::Modules) => &["avail", "-t"],
             (Self::Terse, ToolKind::Lmod) => &["-t", "avail"],
@@ -67,7 +87,7 @@ impl MeasuredCommand {
 pub struct StrategyCost {
     /// Its name: `plain`, `modulepath rc`, `cache`.
     pub name: String,
-    /// Shape: one row a command, in the order of [`MeasuredCommand::ALL`]; empty when it was not measured.
+    /// Shape: one row a command that the tool has, in the order of [`MeasuredCommand::ALL`]; empty when it was not measured.
     pub rows: Vec<CommandCost>,
     /// The reason for which it was not measured, or what it needs from the site.
     pub note: Option<String>,

@@ -8,17 +8,21 @@
 //! Counts come from one run, because they do not vary. CPU times come from runs without the recorder, and do vary.
 
 mod advice;
+mod collection;
 mod copy;
 mod count;
 mod measurement;
 mod setup;
+mod site;
 
 pub use advice::{StrategyAdvice, advise};
 pub use measurement::{CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyCost};
+pub use site::{SiteAdvice, of_site};
 
 use crate::ModulesError;
 use crate::tools::ToolKind;
 use crate::verify::without_target;
+use collection::SavedCollection;
 use count::TreeCalls;
 use setup::Setup;
 use std::ffi::OsString;
@@ -38,6 +42,15 @@ pub fn measure(
     let module = loadable(request, &plain, &listed)?;
     let recordings = request.work.join("recordings");
     count::open_directory(&recordings, &request.user)?;
+    let saved = SavedCollection::new(request, &plain, &module)?;
+    let mut actions = MeasuredCommand::ALL.to_vec();
+    for action in [MeasuredCommand::Restore, MeasuredCommand::Spider] {
+        let (setup, question) = saved.asked(request, &plain, action, &module)?;
+        // Not every version has it.
+        if count::run(request, &setup, &question)?.status != 0 {
+            actions.retain(|known| *known != action);
+        }
+    }
     let mut strategies = Vec::new();
     for (name, prepare) in setup::strategies(&request.tool) {
         progress(name);
@@ -57,9 +70,10 @@ pub fn measure(
             }
             Ok((None, setup)) => {
                 let modulefiles = if name == "plain" { modulefiles } else { listing(request, &setup)?.0 };
-                let rows = MeasuredCommand::ALL
-                    .iter()
-                    .map(|&action| row(request, &setup, action, &module, modulefiles));
+                let rows = actions.iter().map(|&action| {
+                    let (asked, question) = saved.asked(request, &setup, action, &module)?;
+                    row(request, &asked, action, &question, modulefiles)
+                });
                 StrategyCost {
                     name: name.to_owned(),
                     rows: rows.collect::<Result<_, _>>()?,
@@ -106,13 +120,11 @@ fn row(
     request: &MeasureRequest,
     setup: &Setup,
     action: MeasuredCommand,
-    module: &str,
+    question: &[OsString],
     modulefiles: u64,
 ) -> Result<CommandCost, ModulesError> {
-    let mut question = action.question(request.tool.kind, module);
-    question.extend(setup.options.iter().cloned());
     let trace = request.work.join("recordings").join(format!("{}-{}.qtrace", setup.name, action.name()));
-    let TreeCalls { calls, errors, on_each_tree } = count::record(request, setup, &question, &trace)?;
+    let TreeCalls { calls, errors, on_each_tree } = count::record(request, setup, question, &trace)?;
     Ok(CommandCost {
         action,
         calls,
@@ -120,7 +132,7 @@ fn row(
         on_tree: on_each_tree.iter().sum(),
         on_each_tree,
         modulefiles,
-        cpu: count::cpu(request, setup, &question)?,
+        cpu: count::cpu(request, setup, question)?,
     })
 }
 

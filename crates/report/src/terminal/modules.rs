@@ -2,8 +2,8 @@
 
 use crate::Style;
 use crate::view::{
-    AuditFinding, CacheChange, CacheLeftOut, MeasuredStrategy, MeasuredTool, ModulesAuditView,
-    ModulesCheckView, ModulesDifference, ModulesMeasureView, ModulesVerifyView,
+    AuditFinding, CacheChange, CacheLeftOut, MeasuredRecommendation, MeasuredStrategy, MeasuredTool,
+    ModulesAuditView, ModulesCheckView, ModulesDifference, ModulesMeasureView, ModulesVerifyView,
 };
 use std::fmt::Write as _;
 
@@ -115,14 +115,19 @@ fn without_cache(CacheLeftOut { modulepath, why }: &CacheLeftOut) -> String {
     format!("{modulepath}: can have no cache: {why}\n")
 }
 
-/// The cost of each strategy with each tool, and the advice for each modulepath.
+/// For each tool the strategies by command, in seconds and in calls on the trees, and one verdict.
 pub fn modules_measure(measured: &ModulesMeasureView) -> String {
     let mut text = String::new();
     for tool in &measured.tools {
         if !text.is_empty() {
             text.push('\n');
         }
-        measured_tool(&mut text, tool, &measured.strategies[tool.strategies.clone()]);
+        let MeasuredTool { title, module, modulefiles, .. } = tool;
+        _ = writeln!(text, "{title}, {modulefiles} modulefiles, load {module}");
+        let rows = &measured.strategies[tool.strategies.clone()];
+        let title = format!("seconds, at {} us a call", measured.latency_us);
+        by_command(&mut text, tool, rows, &title, |row| format!("{:.3}", row.seconds));
+        by_command(&mut text, tool, rows, "calls on the tree", |row| row.on_tree.to_string());
         let not_measured = &measured.not_measured[tool.not_measured.clone()];
         if !not_measured.is_empty() {
             text += "\nnot measured:\n";
@@ -130,43 +135,49 @@ pub fn modules_measure(measured: &ModulesMeasureView) -> String {
         for strategy in not_measured {
             _ = writeln!(text, "  {}: {}", strategy.name, strategy.why);
         }
-        for modulepath in &measured.modulepaths {
-            _ = writeln!(text, "\nat {} us a call, {modulepath}", measured.latency_us);
-            let advice = &measured.advice[tool.advice.clone()];
-            for advice in advice.iter().filter(|advice| advice.modulepath == *modulepath) {
-                _ = writeln!(text, "  {:<9} {}", advice.command, advice.text);
-            }
-        }
+        tool.verdict.iter().for_each(|verdict| recommended(&mut text, verdict));
     }
     text
 }
 
-fn measured_tool(text: &mut String, tool: &MeasuredTool, strategies: &[MeasuredStrategy]) {
-    let MeasuredTool { title, module, modulefiles, commands, width, .. } = tool;
-    _ = writeln!(text, "{title}, {modulefiles} modulefiles, load {module}\n");
-    for (number, command) in commands.iter().enumerate() {
-        if number > 0 {
-            text.push('\n');
+/// Strategies and commands. A listing with another number of modulefiles is marked: it is no choice.
+fn by_command(
+    text: &mut String,
+    tool: &MeasuredTool,
+    rows: &[MeasuredStrategy],
+    title: &str,
+    cell: impl Fn(&MeasuredStrategy) -> String,
+) {
+    let MeasuredTool { commands, modulefiles, .. } = tool;
+    let width = tool.width.max(title.len());
+    _ = write!(text, "\n{title:<width$}");
+    commands.iter().for_each(|command| _ = write!(text, " {command:>8}"));
+    text.push('\n');
+    for rows in rows.chunk_by(|one, other| one.name == other.name) {
+        let [first, ..] = rows else { continue };
+        _ = write!(text, "{:<width$}", first.name);
+        for command in commands {
+            let row = rows.iter().find(|row| row.command == *command);
+            _ = write!(text, " {:>8}", row.map_or_else(|| "-".to_owned(), &cell));
         }
-        _ = writeln!(
-            text,
-            "{command:<width$} {:>8} {:>7} {:>8} {:>7} {:>7} {:>9}",
-            "calls", "errors", "on tree", "found", "CPU ms", "seconds"
-        );
-        for row in strategies.iter().filter(|row| row.command == *command) {
-            _ = writeln!(
-                text,
-                "{:<width$} {:>8} {:>7} {:>8} {:>7} {:>7.0} {:>9.3}",
-                row.name,
-                row.calls,
-                row.errors,
-                row.on_tree,
-                row.modulefiles,
-                row.cpu_us as f64 / 1000.0,
-                row.seconds
-            );
-        }
+        let is_other = first.modulefiles != *modulefiles;
+        text.push_str(&if is_other { format!("  lists {}\n", first.modulefiles) } else { "\n".to_owned() });
     }
+}
+
+fn recommended(text: &mut String, verdict: &MeasuredRecommendation) {
+    let MeasuredRecommendation { strategy, command, settings, seconds_before, seconds_after, .. } = verdict;
+    let Some(command) = command else {
+        text.push_str("\nverdict: leave it as it is, because no conversion makes it faster\n");
+        return;
+    };
+    _ = writeln!(text, "\nverdict: {strategy}");
+    _ = writeln!(
+        text,
+        "  {seconds_after:.1} s instead of {seconds_before:.1} s for a listing of each kind and ten of the other commands"
+    );
+    _ = writeln!(text, "  {command}");
+    settings.iter().for_each(|setting| _ = writeln!(text, "  export {setting}"));
 }
 
 /// Answers that differ, those first that are more than another reason for a refusal, then the outcome.

@@ -57,9 +57,9 @@ pub use image::{
 };
 pub use modules::{
     AuditFinding, CacheBuilt, CacheChange, CacheLeftOut, ConvertReason, ConvertedFile, ConvertedTree,
-    MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesAuditView, ModulesCachesView, ModulesCheckView,
-    ModulesConvertView, ModulesDifference, ModulesExampleView, ModulesMeasureView, ModulesUndoView,
-    ModulesVerifyView, UnmeasuredStrategy,
+    MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesAuditView,
+    ModulesCachesView, ModulesCheckView, ModulesConvertView, ModulesDifference, ModulesExampleView,
+    ModulesMeasureView, ModulesUndoView, ModulesVerifyView, UnmeasuredStrategy,
 };
 pub use page::{
     Curve, CurvePoint, MeasuredPoint, PageAdvice, PageInputs, PredictedChange, PredictedChanges,

@@ -7,15 +7,16 @@ use crate::flags::ModulesMeasure;
 use crate::output;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use quell_base::shown;
+use quell_base::{shell, shown};
 use quell_modules::measure::{
-    self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,
+    self, CommandCost, MeasureRequest, Measurement, SiteAdvice, StrategyAdvice, StrategyCost,
 };
 use quell_modules::trust;
 use quell_modules::{Aside, ModulesError};
 use quell_report::terminal;
 use quell_report::view::{
-    MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, SCHEMA_VERSION, UnmeasuredStrategy,
+    MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesMeasureView,
+    SCHEMA_VERSION, UnmeasuredStrategy,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,10 +86,11 @@ fn view(
         strategies: Vec::new(),
         not_measured: Vec::new(),
         advice: Vec::new(),
+        recommendations: Vec::new(),
         tools: Vec::new(),
     };
     for measurement in measurements {
-        let before = (measured.strategies.len(), measured.not_measured.len(), measured.advice.len());
+        let before = (measured.strategies.len(), measured.not_measured.len());
         let (tool, version) = (site::kind(&measurement.tool), measurement.tool.version.to_string());
         for StrategyCost { name, rows, note } in &measurement.strategies {
             let counted = |row: &CommandCost| MeasuredStrategy {
@@ -122,17 +124,41 @@ fn view(
             .advice
             .extend(measure::advise(measurement, modulepaths.len(), latency).into_iter().map(advised));
         let plain = measurement.strategies.iter().find(|strategy| strategy.name == "plain");
+        let commands = plain.iter().flat_map(|plain| &plain.rows).map(|row| row.action.name()).collect();
         let plain = plain.and_then(|plain| plain.rows.first());
+        let verdict = measure::of_site(measurement, latency)
+            .map(|advice| recommendation(advice, tool, measurement.tool.version.to_string(), modulepaths));
+        measured.recommendations.extend(verdict.clone());
         measured.tools.push(MeasuredTool {
             title: measurement.tool.to_string(),
             module: measurement.module.clone(),
             modulefiles: plain.map_or(0, |row| row.modulefiles),
-            commands: MeasuredCommand::ALL.map(MeasuredCommand::name),
+            commands,
             width: measurement.strategies.iter().map(|strategy| strategy.name.len()).max().unwrap_or(0),
             strategies: before.0..measured.strategies.len(),
             not_measured: before.1..measured.not_measured.len(),
-            advice: before.2..measured.advice.len(),
+            verdict,
         });
     }
     measured
+}
+
+fn recommendation(
+    advice: SiteAdvice,
+    tool: &'static str,
+    version: String,
+    modulepaths: &[PathBuf],
+) -> MeasuredRecommendation {
+    let paths: Vec<String> = modulepaths.iter().map(|path| shell::quoted_name(path)).collect();
+    let command = |to: &str| format!("quell modules convert --to {to} {}", paths.join(" "));
+    let [seconds_before, seconds_after] = advice.seconds;
+    MeasuredRecommendation {
+        tool,
+        version,
+        strategy: advice.strategy,
+        command: advice.convert.map(command),
+        settings: advice.settings,
+        seconds_before,
+        seconds_after,
+    }
 }

@@ -21,6 +21,8 @@ pub struct ModulesMeasureView {
     pub not_measured: Vec<UnmeasuredStrategy>,
     /// The advice for each tool, modulepath and command.
     pub advice: Vec<MeasuredAdvice>,
+    /// One recommendation a tool, for all commands and modulepaths together.
+    pub recommendations: Vec<MeasuredRecommendation>,
     /// The rows of each tool, for the terminal. Shape: in the order of the rows.
     #[serde(skip)]
     pub tools: Vec<MeasuredTool>,
@@ -36,15 +38,34 @@ pub struct MeasuredTool {
     /// Modulefiles that the tool lists without any strategy.
     pub modulefiles: u64,
     /// The commands, in the order in which they are shown.
-    pub commands: [&'static str; 3],
+    pub commands: Vec<&'static str>,
     /// Columns of the longest name of a strategy.
     pub width: usize,
     /// Its rows of [`ModulesMeasureView::strategies`].
     pub strategies: Range<usize>,
     /// Its rows of [`ModulesMeasureView::not_measured`].
     pub not_measured: Range<usize>,
-    /// Its rows of [`ModulesMeasureView::advice`].
-    pub advice: Range<usize>,
+    /// The verdict.
+    pub verdict: Option<MeasuredRecommendation>,
+}
+
+/// The recommendation for a site.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct MeasuredRecommendation {
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+    /// The strategy; `plain` where nothing is to change.
+    pub strategy: String,
+    /// The command that converts the site.
+    pub command: Option<String>,
+    /// Settings that users need, as variables.
+    pub settings: Vec<String>,
+    /// Time of one listing of each kind and ten of each other command, as it is. Unit: seconds.
+    pub seconds_before: f64,
+    /// The same with the strategy.
+    pub seconds_after: f64,
 }
 
 /// A command with a strategy.
@@ -52,7 +73,7 @@ pub struct MeasuredTool {
 pub struct MeasuredStrategy {
     /// The strategy.
     pub name: String,
-    /// `avail`, `avail -t` or `load`.
+    /// `avail`, `avail -t`, `load`, `login`, `restore` or `spider`.
     pub command: &'static str,
     /// Calls of the recorder's set.
     pub calls: u64,

@@ -13,5 +13,8 @@ pub use caches::{CacheBuilt, ModulesCachesView};
 pub use check::{CacheChange, CacheLeftOut, ModulesCheckView};
 pub use convert::{ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView};
 pub use example::ModulesExampleView;
-pub use measure::{MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, UnmeasuredStrategy};
+pub use measure::{
+    MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesMeasureView,
+    UnmeasuredStrategy,
+};
 pub use verify::{ModulesDifference, ModulesVerifyView};
