@@ -9,6 +9,7 @@ use quell_modules::audit::{self, read_lmod_cache};
 use quell_modules::caches::{CacheBarrier, CacheRecord, CacheStaleness, lmod};
 use quell_modules::scan::{self, ModuleTree};
 use quell_modules::tools::{self, Environment, Tool, ToolAnswer, ToolKind, User};
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -463,4 +464,31 @@ fn privileged_undoing_a_cache_gives_back_what_its_directory_had() {
         assert_eq!(state(&site.cache()), before);
         fs::remove_file(site.path("c/1.0")).unwrap();
     }
+}
+
+#[test]
+fn privileged_a_refresh_compares_the_names_that_changed() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    let prepare = || lmod::prepare(&site.lmod, &[site.modulepath()], &site.cache()).unwrap();
+    let names =
+        |names: &[&str]| Some(names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>());
+    assert_eq!(prepare().changed(), None, "there is no cache yet");
+    site.build();
+    site.write("c/1.0", "#%Module\n");
+    let prepared = prepare();
+    assert_eq!(prepared.changed(), None, "the last cache was not compared");
+    prepared.install().unwrap();
+    site.write("c/2.0", "#%Module\n");
+    site.write("d/1.0", "#%Module\n");
+    let prepared = prepare();
+    assert_eq!(prepared.changed(), names(&["c", "d"]).as_ref());
+    prepared.install().unwrap();
+    site.write(".modulerc", "#%Module\nmodule-version c/1.0 default\n");
+    assert_eq!(prepare().changed(), None, "an rc file at the root speaks of all names");
+    fs::remove_file(site.path(".modulerc")).unwrap();
+    site.write("e/1.0", &format!("#%Module\nmodule use {}\n", site.directory.path().join("added").display()));
+    assert_eq!(prepare().changed(), None, "another modulepath is added");
+    fs::remove_file(site.path("e/1.0")).unwrap();
+    fs::write(site.cache().join("spiderT.lua"), "-- replaced\n").unwrap();
+    assert_eq!(prepare().changed(), None, "the cache that was compared is no more");
 }

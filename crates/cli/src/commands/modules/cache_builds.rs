@@ -52,9 +52,10 @@ pub(super) fn of_lmod(
     let out = out_of_lmod(flags)?;
     let builder = CacheBuilder::new(tool, judge.users.first());
     let prepared = lmod::prepare(builder, modulepaths, out).map_err(explain)?;
+    let prepared = if flags.judges.no_verify { prepared.unverified() } else { prepared };
     let differences = match prepared.settings() {
         Some(settings) if !flags.judges.no_verify => {
-            differences_of_lmod(modulepaths, &settings, judge, printer)?
+            differences_of_lmod(modulepaths, &settings, prepared.changed(), judge, printer)?
         }
         _ => 0,
     };
@@ -180,6 +181,7 @@ fn differences_of_modules(
 fn differences_of_lmod(
     modulepaths: &[PathBuf],
     settings: &Path,
+    changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &ToolsJudge,
     printer: &Printer,
 ) -> Result<usize, Failure> {
@@ -194,7 +196,7 @@ fn differences_of_lmod(
     let mut found = 0;
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], None, printer)?;
+        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], changed, printer)?;
     }
     Ok(found)
 }

@@ -24,6 +24,7 @@ use crate::tools::{Tool, ToolKind, User};
 pub use files::SETTINGS;
 pub use sources::LIST;
 use sources::{Source, Sources};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 pub(super) use undo::undo;
 
@@ -49,6 +50,8 @@ pub struct PreparedLmodCache {
     sources: Sources,
     /// `None` where the last cache needs no change.
     aside: Option<tempfile::TempDir>,
+    /// Names that differ from the last cache, which was compared; `None` where everything may differ.
+    changed: Option<BTreeSet<Vec<u8>>>,
     lock: crate::lock::DirectoryLock,
 }
 
@@ -56,6 +59,17 @@ impl PreparedLmodCache {
     /// The settings file with which Lmod uses the new cache before it is in its place; `None` where nothing changes.
     pub fn settings(&self) -> Option<PathBuf> {
         Some(self.aside.as_ref()?.path().join(SETTINGS))
+    }
+
+    /// Names about which answers may differ from those with the last cache, which was compared; `None` for all.
+    pub fn changed(&self) -> Option<&BTreeSet<Vec<u8>>> {
+        self.changed.as_ref()
+    }
+
+    /// Notes that the answers were not compared: then the next build compares all of them.
+    pub fn unverified(mut self) -> Self {
+        self.sources.is_verified = false;
+        self
     }
 
     /// Puts the cache in its place. Readers see the last cache or this one, each complete.
@@ -85,7 +99,7 @@ pub fn build<'a>(
     modulepaths: &[PathBuf],
     directory: &Path,
 ) -> Result<BuiltLmodCache, ModulesError> {
-    prepare(builder, modulepaths, directory)?.install()
+    prepare(builder, modulepaths, directory)?.unverified().install()
 }
 
 /// Makes the cache of modulepaths beside its place in `directory`, unless the last one needs no change.
@@ -108,8 +122,9 @@ pub fn prepare<'a>(
     let lock = crate::lock::DirectoryLock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
     let sources = Sources::of(tool, &wanted.trees);
-    let is_same = sources::read(&directory)
-        .is_ok_and(|last| last.is_made_from(&sources) && files::fault(&directory, &last.files).is_none());
+    let last = sources::read(&directory).ok().filter(|last| files::fault(&directory, &last.files).is_none());
+    let is_same = last.as_ref().is_some_and(|last| last.is_made_from(&sources));
+    let changed = last.as_ref().and_then(|last| last.changed_names(&sources, &wanted.trees));
     let kept: Vec<PathBuf> = wanted.trees.into_iter().map(|tree| tree.root).collect();
     let aside = match is_same {
         true => None,
@@ -125,7 +140,9 @@ pub fn prepare<'a>(
         }
     }
     let built = BuiltLmodCache { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
-    Ok(PreparedLmodCache { built, directory, sources, aside, lock })
+    // A modulepath that a modulefile adds is looked into after loads of all names that lead there.
+    let changed = changed.filter(|_| last.is_some_and(|last| last.added == sources.added));
+    Ok(PreparedLmodCache { built, directory, sources, aside, changed, lock })
 }
 
 /// Modulepaths that modulefiles add, each with one that has such a modulefile, as the spider of Lmod follows them; none for another

@@ -30,6 +30,9 @@ pub(super) struct Sources {
     /// A digest of each file of the cache.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
+    /// Answers with the cache were compared with those without it.
+    #[serde(default)]
+    pub(super) is_verified: bool,
     /// For undoing: digests of every content that quell gave a name, the last two of each.
     #[serde(default)]
     pub(super) own: BTreeMap<String, Vec<String>>,
@@ -62,6 +65,7 @@ impl Sources {
             modulepaths: trees.iter().map(Source::of).collect(),
             added: Vec::new(),
             files: BTreeMap::new(),
+            is_verified: true,
             own: BTreeMap::new(),
             before: BTreeMap::new(),
         }
@@ -70,6 +74,22 @@ impl Sources {
     /// Tells whether this list has everything that lists of this version have.
     pub(super) fn is_complete(&self) -> bool {
         self.schema_version == SCHEMA_VERSION
+    }
+
+    /// Names at the root of modulepaths about which answers may differ from those with this cache, which is in its place; `None` for all.
+    pub(super) fn changed_names(&self, now: &Self, trees: &[ModuleTree]) -> Option<BTreeSet<Vec<u8>>> {
+        let paths =
+            |sources: &Self| sources.modulepaths.iter().map(|source| source.path.clone()).collect::<Vec<_>>();
+        if !self.is_verified || !self.is_complete() || self.tool != now.tool || paths(self) != paths(now) {
+            return None;
+        }
+        let changes = self.modulepaths.iter().zip(trees).flat_map(|(source, tree)| source.changes(tree));
+        let tops =
+            changes.map(|change| change.path.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec());
+        let tops: BTreeSet<Vec<u8>> = tops.collect();
+        // The modulepath itself, and what its root holds for all names.
+        let is_name = |top: &Vec<u8>| !top.is_empty() && !top.starts_with(b".");
+        tops.iter().all(is_name).then_some(tops)
     }
 
     /// Tells whether the same sources would give this cache.
