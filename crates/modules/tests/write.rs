@@ -316,13 +316,22 @@ fn a_name_that_is_taken_meanwhile_costs_no_tree() {
 #[test]
 fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
     /// Another process installs or removes files while old and new are compared.
-    struct Changing<'a>(&'a dyn Fn());
+    struct Changing<'a>(&'a dyn Fn(), bool);
     impl ConversionJudge for Changing<'_> {
         fn differences(&mut self, _: &JudgedSide, _: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
             (self.0)();
-            Ok(Vec::new())
+            // Answers about what is new differ, too. Then the change is named, and not the answers.
+            let new = Difference { question: "load appa/9.9".to_owned(), ..DIFFERENCE };
+            Ok(if self.1 { vec![new] } else { Vec::new() })
         }
     }
+    const DIFFERENCE: Difference = Difference {
+        tool: String::new(),
+        user: String::new(),
+        question: String::new(),
+        old: String::new(),
+        new: String::new(),
+    };
     let (directory, paths) = made();
     let tree = &paths[0];
     let changes: [&dyn Fn(); 5] = [
@@ -340,7 +349,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
         let scanned: Vec<ModuleTree> =
             paths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default()).unwrap()).collect();
         let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
-        let refused = write(&plan, &destinations[number % 2], &mut Changing(change));
+        let refused = write(&plan, &destinations[number % 2], &mut Changing(change, number == 0));
         assert!(
             matches!(&refused, Err(ModulesError::ChangedMeanwhile { path }) if path == tree),
             "{number}: {refused:?}"
@@ -352,7 +361,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
     let scanned = [ModuleTree::scan(tree, ScanOptions::default()).unwrap()];
     let cache = || fs::write(tree.join(".modulecache"), "#%Module\n").unwrap();
     let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
-    write(&plan, &Destination::InPlace, &mut Changing(&cache)).unwrap();
+    write(&plan, &Destination::InPlace, &mut Changing(&cache, false)).unwrap();
 }
 
 #[test]

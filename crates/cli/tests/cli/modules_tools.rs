@@ -376,6 +376,7 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
             "trying again without moving the rc files of hdf5",
             "hdf5/.modulerc: an answer would differ if it moved",
             "summary: 1 files go, 1 are written, 1 rc files stay",
+            "estimate: the real run takes about ",
             "verdict: no answer differs: it would be converted",
         ] {
             assert!(dry.code() == 0 && dry.stderr.contains(part), "{part}: {dry}");

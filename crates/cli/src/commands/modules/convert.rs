@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if let Some(record) = &flags.undo {
@@ -49,6 +50,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let mut tools = Vec::new();
     let mut written = None;
+    let began = Instant::now();
     if plan.is_possible() {
         let mut judge = judge(flags, printer)?;
         tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
@@ -70,7 +72,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     if !flags.json || told.is_err() {
         tell(&plan, destination.as_ref(), written.as_ref(), printer);
         if flags.dry_run {
-            summary(&plan, written.as_ref(), printer);
+            summary(&plan, written.as_ref(), began.elapsed(), printer);
         }
     }
     told?;
@@ -155,7 +157,7 @@ fn carried_out(
 }
 
 /// Prints what a conversion would do, and whether it would be done.
-fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) {
+fn summary(plan: &ConversionPlan, written: Option<&Written>, took: Duration, printer: &Printer) {
     let count = |holds: fn(&FileChange) -> bool| {
         plan.trees.iter().flat_map(|tree| tree.changes.values()).filter(|change| holds(change)).count()
     };
@@ -171,6 +173,10 @@ fn summary(plan: &ConversionPlan, written: Option<&Written>, printer: &Printer) 
     printer.detail(&format!(
         "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
     ));
+    if written.is_some() {
+        // It asks the same questions.
+        printer.talk(&format!("estimate: the real run takes about {} s", took.as_secs().max(1)));
+    }
     let verdict = match written {
         _ if !plan.is_possible() => "not possible, for the reasons above",
         None => "possible; no tool compared old and new",

@@ -14,6 +14,7 @@ use quell_report::view::ModulesDifference;
 use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// A judge that draws its progress.
 pub(super) struct Watched<'a> {
@@ -51,6 +52,25 @@ impl ConversionJudge for Watched<'_> {
     }
 }
 
+/// Progress in a log, where no line is drawn over.
+#[derive(Debug, Default)]
+struct LogLines {
+    last: Duration,
+}
+
+/// The time between two lines of a log.
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
+
+impl LogLines {
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        let is_due = elapsed.saturating_sub(self.last) >= LOG_INTERVAL;
+        if is_due {
+            self.last = elapsed;
+        }
+        is_due
+    }
+}
+
 /// Compares two sides and draws the progress.
 pub(super) fn compared(
     judge: &ToolsJudge,
@@ -68,14 +88,20 @@ fn drawn(
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
 ) -> Result<JudgedComparison, ModulesError> {
-    let progress = Mutex::new(Progress::new(printer));
+    let progress = Mutex::new((Progress::new(printer), LogLines::default()));
+    let began = Instant::now();
     let compared = judge.compare_about(old, new, about, &|VerifyProgress { answered, asked, slow }| {
         let Ok(mut progress) = progress.lock() else { return };
+        let (progress, log) = &mut *progress;
         if let Some(question) = slow {
             progress.clear();
             printer.talk(&format!("still waiting for `module {question}`: its modulefile may hang"));
         }
         progress.show(|| format!("asking {answered} of {asked}"));
+        if progress.is_hidden() && log.is_due(began.elapsed()) {
+            printer
+                .talk(&format!("{answered} of {asked} questions answered, {} s", began.elapsed().as_secs()));
+        }
     });
     drop(progress);
     for question in compared.iter().flat_map(|compared| &compared.silent) {
@@ -89,4 +115,16 @@ pub(super) fn difference(difference: &Difference) -> ModulesDifference {
     let reworded = difference.is_rewording();
     let Difference { tool, user, question, old, new } = difference.clone();
     ModulesDifference { tool, user, question, old, new, reworded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_gets_a_line_now_and_then() {
+        let mut log = LogLines::default();
+        let due = [1, 29, 30, 31, 59, 60, 61, 200].map(|second| log.is_due(Duration::from_secs(second)));
+        assert_eq!(due, [false, false, true, false, false, true, false, true]);
+    }
 }
