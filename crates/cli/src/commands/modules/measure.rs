@@ -149,7 +149,7 @@ fn recommendation(
     version: String,
     modulepaths: &[PathBuf],
 ) -> MeasuredRecommendation {
-    let paths: Vec<String> = modulepaths.iter().map(|path| shell::quoted_name(path)).collect();
+    let paths: Vec<String> = modulepaths.iter().map(shell::quoted_name).collect();
     let command = |to: &str| format!("quell modules convert --to {to} {}", paths.join(" "));
     let [seconds_before, seconds_after] = advice.seconds;
     MeasuredRecommendation {
