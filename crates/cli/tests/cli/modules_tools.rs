@@ -367,6 +367,25 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
 }
 
 #[test]
+fn privileged_a_cache_that_is_refused_shows_both_answers() {
+    let Some(prefix) = tool("lmod-8.6.19") else { return };
+    let Some(test) = Test::privileged(&[]) else { return };
+    // This version does not know the command. With a cache, its listings do not say so any more.
+    test.write("m/foo/1.0", "#%Module\n");
+    test.write("m/foo/.modulerc", "#%Module4.7\nmodule-hide --soft foo/1.0\n");
+    let words = ["modules", "convert", "--to", "lmod-cache", "--tools", &prefix, "--out", "out", "m"];
+    let refused = test.quell(&words);
+    let said = "  `module avail`, Lmod 8.6.19 as others, Lmod 8.6.19 as root: invalid command name \"module-hide\" -> nothing\n";
+    assert!(refused.code() == 1 && refused.stderr.contains(said), "{refused}");
+    let refused = json(&test.quell(&[&words[..], &["--json"]].concat()));
+    let differing = refused["differing"].as_array().unwrap();
+    assert_eq!(refused["differences"].as_u64().unwrap(), differing.len() as u64, "{refused}");
+    let is_avail = |one: &&Value| one["question"] == "avail" && one["user"] == "others";
+    let avail = differing.iter().find(is_avail).unwrap_or_else(|| panic!("{refused}"));
+    assert!(avail["old"].as_str().unwrap().contains("foo/.modulerc"), "{avail}");
+}
+
+#[test]
 fn privileged_a_timer_and_hooks_bring_caches_up_to_date() {
     let Some(prefix) = tool("modules-5.5.0") else { return };
     let Some(test) = example(&[Need::Root, Need::Program("python3")]) else { return };

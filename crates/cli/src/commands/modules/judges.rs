@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
+use quell_base::escape;
 use quell_modules::ModulesError;
 use quell_modules::verify::{
     ConversionJudge, Difference, JudgedComparison, JudgedSide, ToolsJudge, VerifyProgress,
 };
 use quell_report::view::ModulesDifference;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::sync::Mutex;
 
@@ -89,4 +90,38 @@ pub(super) fn difference(difference: &Difference) -> ModulesDifference {
     let reworded = difference.is_rewording();
     let Difference { tool, user, question, old, new } = difference.clone();
     ModulesDifference { tool, user, question, old, new, reworded }
+}
+
+/// The number of differences and reasons that are printed.
+const SHOWN: usize = 10;
+
+/// Prints at most [`SHOWN`] lines.
+pub(super) fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.take(SHOWN).for_each(|line| printer.detail(&line));
+    if more > 0 {
+        printer.detail(&format!("and {more} more"));
+    }
+}
+
+/// Prints differences by question: both answers, who gets them, and a file that goes and that the question is about.
+pub(super) fn tell(
+    differences: &[Difference],
+    cause: impl Fn(&Difference) -> Option<Vec<u8>>,
+    printer: &Printer,
+) {
+    let mut groups: BTreeMap<(&str, &str, &str), (String, Option<Vec<u8>>)> = BTreeMap::new();
+    for difference in differences {
+        let Difference { tool, user, question, old, new } = difference;
+        let (who, _) = groups.entry((question, old, new)).or_insert_with(|| (String::new(), cause(difference)));
+        let more = if who.is_empty() { "" } else { ", " };
+        *who += &format!("{more}{tool} as {user}");
+    }
+    let first = |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+    let one = |text: &str| escape(first(text).as_bytes());
+    let line = |((question, old, new), (who, cause)): ((&str, &str, &str), (String, Option<Vec<u8>>))| {
+        let cause = cause.map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
+        format!("`module {question}`, {who}: {} -> {}{cause}", one(old), one(new))
+    };
+    some(groups.into_iter().map(line), printer);
 }
