@@ -11,7 +11,7 @@ use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{CacheBuilder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
-use quell_modules::verify::{Difference, JudgedSide, ToolsJudge};
+use quell_modules::verify::{Difference, JudgedComparison, JudgedSide, ToolsJudge};
 use quell_modules::{Aside, ModulesError};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
 use std::collections::BTreeSet;
@@ -86,6 +86,7 @@ pub(super) fn of_modules(
             .hint("`--tools PREFIX` names another installation")
     })?;
     let mut all = nothing(tool.to_string());
+    let mut added = BTreeSet::new();
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
         let user = judge.users.first();
         let aside = aside(modulepath, user)?;
@@ -111,10 +112,12 @@ pub(super) fn of_modules(
                 (prepared, mirror)
             }
         };
-        let differences = match mirror {
-            Some(mirror) => differences_of_modules(modulepath, &mirror, prepared.changed(), judge, printer)?,
-            None => Vec::new(),
+        let compared = match mirror {
+            Some(mirror) => compared(modulepath, &mirror, prepared.changed(), judge, printer)?,
+            None => JudgedComparison::default(),
         };
+        added.extend(compared.added);
+        let differences = compared.differences;
         if !differences.is_empty() {
             refused(&mut all, &differences, printer);
             all.failed = true;
@@ -130,6 +133,8 @@ pub(super) fn of_modules(
             closed: built.closed.iter().map(escape).collect(),
         });
     }
+    added.retain(|path| !modulepaths.contains(path));
+    judges::tell_added(&added, printer);
     Ok(all)
 }
 
@@ -163,14 +168,14 @@ fn aside(modulepath: &Path, user: Option<&User>) -> Result<Aside, Failure> {
     Ok(aside)
 }
 
-/// The answers that the cache of a modulepath would change.
-fn differences_of_modules(
+/// The comparison of a modulepath without and with its cache.
+fn compared(
     modulepath: &Path,
     mirror: &Mirror,
     changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &ToolsJudge,
     printer: &Printer,
-) -> Result<Vec<Difference>, Failure> {
+) -> Result<JudgedComparison, Failure> {
     let old = JudgedSide {
         modulepaths: vec![modulepath.to_owned()],
         variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
@@ -183,7 +188,7 @@ fn differences_of_modules(
         root: Some(mirror.root().to_owned()),
         over: Vec::new(),
     };
-    differences(judge, modules::supports, [&old, &new], changed, printer)
+    asked(judge, modules::supports, [&old, &new], changed, printer)
 }
 
 /// The answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
@@ -204,7 +209,8 @@ fn differences_of_lmod(
     let mut found = Vec::new();
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found.extend(differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], None, printer)?);
+        let compared = asked(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], None, printer)?;
+        found.extend(compared.differences);
     }
     // Most answers differ in the same way for both.
     found.sort();
@@ -212,19 +218,19 @@ fn differences_of_lmod(
     Ok(found)
 }
 
-/// The differing answers of the tools that know such a cache.
-fn differences(
+/// The answers of the tools that know such a cache.
+fn asked(
     judge: &ToolsJudge,
     knows: impl Fn(&Tool) -> bool,
     [old, new]: [&JudgedSide; 2],
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
-) -> Result<Vec<Difference>, Failure> {
+) -> Result<JudgedComparison, Failure> {
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
     let judge = ToolsJudge { tools, ..judge.clone() };
     let compared = judges::compared(&judge, [old, new], about, printer)?;
     if let Some(unasked) = &compared.unasked {
         printer.talk(&unasked.to_string());
     }
-    Ok(compared.differences)
+    Ok(compared)
 }

@@ -2,7 +2,7 @@
 
 use super::explain::explain;
 use super::judges::{self, difference, some};
-use super::paths;
+use super::{paths, site};
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::output;
@@ -37,6 +37,8 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let followers = || site::followers(&flags.judges.tools, &flags.judges.users);
+    let modulepaths = paths::followed(modulepaths, flags.follow, followers)?;
     let trees: Result<Vec<ModuleTree>, _> =
         modulepaths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use quell_base::escape;
+use quell_base::{escape, shown};
 use quell_modules::ModulesError;
 use quell_modules::verify::{
     ConversionJudge, Difference, JudgedComparison, JudgedSide, ToolsJudge, VerifyProgress,
@@ -14,15 +14,19 @@ use quell_modules::verify::{
 use quell_report::view::ModulesDifference;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// A judge that draws its progress.
 pub(super) struct Watched<'a> {
     pub(super) tools: ToolsJudge,
     printer: &'a Printer,
-    /// The users that are not asked have been named.
+    /// The users that are not asked have been named, and modulepaths that modulefiles add.
     is_told: bool,
 }
+
+/// The number of modulepaths that one line names.
+const FEW: usize = 3;
 
 /// The judge that the flags ask for; `None` with `--no-verify`.
 pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<Option<Watched<'a>>, Failure> {
@@ -44,11 +48,22 @@ pub(super) fn tools(flags: &ModulesJudges) -> Result<ToolsJudge, Failure> {
 impl ConversionJudge for Watched<'_> {
     fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         let compared = drawn(&self.tools, [old, new], None, self.printer)?;
-        if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
-            self.printer.talk(&unasked.to_string());
-            self.is_told = true;
+        if !std::mem::replace(&mut self.is_told, true) {
+            compared.unasked.iter().for_each(|unasked| self.printer.talk(&unasked.to_string()));
+            tell_added(&compared.added.iter().cloned().collect(), self.printer);
         }
         Ok(compared.differences)
+    }
+}
+
+/// Tells of modulepaths that modulefiles add and that no command line named.
+pub(super) fn tell_added(added: &BTreeSet<PathBuf>, printer: &Printer) {
+    let paths: Vec<String> = added.iter().map(|path| format!("`{}`", shown(path))).collect();
+    if !paths.is_empty() {
+        let (count, paths) = (paths.len(), paths[..paths.len().min(FEW)].join(", "));
+        printer.hint(&format!(
+            "modulefiles add {count} further modulepaths, such as {paths}: `--follow` converts them too"
+        ));
     }
 }
 
@@ -113,11 +128,13 @@ pub(super) fn tell(
     let mut groups: BTreeMap<(&str, &str, &str), (String, Option<Vec<u8>>)> = BTreeMap::new();
     for difference in differences {
         let Difference { tool, user, question, old, new } = difference;
-        let (who, _) = groups.entry((question, old, new)).or_insert_with(|| (String::new(), cause(difference)));
+        let (who, _) =
+            groups.entry((question, old, new)).or_insert_with(|| (String::new(), cause(difference)));
         let more = if who.is_empty() { "" } else { ", " };
         *who += &format!("{more}{tool} as {user}");
     }
-    let first = |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+    let first =
+        |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
     let one = |text: &str| escape(first(text).as_bytes());
     let line = |((question, old, new), (who, cause)): ((&str, &str, &str), (String, Option<Vec<u8>>))| {
         let cause = cause.map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
