@@ -125,20 +125,18 @@ pub(super) fn tell(
     cause: impl Fn(&Difference) -> Option<Vec<u8>>,
     printer: &Printer,
 ) {
-    let mut groups: BTreeMap<(&str, &str, &str), (String, Option<Vec<u8>>)> = BTreeMap::new();
+    let mut groups: BTreeMap<[&str; 3], Vec<&Difference>> = BTreeMap::new();
     for difference in differences {
-        let Difference { tool, user, question, old, new } = difference;
-        let (who, _) =
-            groups.entry((question, old, new)).or_insert_with(|| (String::new(), cause(difference)));
-        let more = if who.is_empty() { "" } else { ", " };
-        *who += &format!("{more}{tool} as {user}");
+        let Difference { question, old, new, .. } = difference;
+        groups.entry([question, old, new]).or_default().push(difference);
     }
     let first =
         |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
     let one = |text: &str| escape(first(text).as_bytes());
-    let line = |((question, old, new), (who, cause)): ((&str, &str, &str), (String, Option<Vec<u8>>))| {
-        let cause = cause.map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
-        format!("`module {question}`, {who}: {} -> {}{cause}", one(old), one(new))
+    let line = |([question, old, new], group): ([&str; 3], Vec<&Difference>)| {
+        let who: Vec<String> = group.iter().map(|one| format!("{} as {}", one.tool, one.user)).collect();
+        let cause = cause(group[0]).map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
+        format!("`module {question}`, {}: {} -> {}{cause}", who.join(", "), one(old), one(new))
     };
     some(groups.into_iter().map(line), printer);
 }
