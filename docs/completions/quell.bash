@@ -1007,7 +1007,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__audit)
-            opts="-a -q -h --tool --modules-version --lmod-cache --jobs --all --fail-on --json --color --colour --quiet --config --help"
+            opts="-a -q -h --follow --tool --modules-version --lmod-cache --jobs --all --fail-on --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1053,7 +1053,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__check)
-            opts="-q -h --out --json --color --colour --quiet --config --help"
+            opts="-q -h --follow --out --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1086,7 +1086,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__convert)
-            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --commit --tools --user --group --no-verify --json --color --colour --quiet --config --help"
+            opts="-q -h --follow --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --commit --tools --user --group --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

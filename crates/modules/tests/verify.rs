@@ -6,7 +6,7 @@ mod support;
 use quell_modules::ModulesError;
 use quell_modules::example::{self, ExampleSize};
 use quell_modules::tools::{Tool, ToolKind, User};
-use quell_modules::verify::{JudgedComparison, JudgedSide, ToolsJudge};
+use quell_modules::verify::{self, JudgedComparison, JudgedSide, ToolsJudge};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -187,4 +187,66 @@ fn privileged_a_modulefile_that_hangs_is_named_and_skipped() {
     }
     let compared = pair.compare(&[tool], vec![User::ourselves()]);
     assert_eq!((compared.differences.len(), compared.silent), (0, vec!["load appa/3.0".to_owned()]));
+}
+
+#[test]
+fn modulepaths_that_modulefiles_add_are_followed_by_what_loads_do() {
+    for tool in installed().unwrap_or_default() {
+        let directory = open_directory();
+        let path = |name: &str| directory.path().join(name);
+        let plant = |name: &str, text: String| {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), text).unwrap();
+        };
+        let uses = |tail: &str| {
+            format!("#%Module\nset place {}\nmodule use $place/{tail}\n", directory.path().display())
+        };
+        plant("core/gcc/12", uses("gcc[expr 6 * 2]"));
+        plant("core/gcc/13", uses("gcc13"));
+        // No text names these: one is never used, one does not exist.
+        plant("core/tool/1", "#%Module\nif {0} {\n    module use /usr\n}\n".to_owned());
+        plant("core/gone/1", uses("nowhere"));
+        plant("gcc12/mpi/1", uses("mpi"));
+        plant("gcc13/zlib/1", "#%Module\n".to_owned());
+        plant("mpi/hdf5/1", "#%Module\n".to_owned());
+        let added = verify::added(&tool, &User::ourselves(), &[path("core")], &[]).unwrap();
+        assert_eq!(added, ["gcc12", "gcc13", "mpi"].map(path), "{tool}");
+    }
+}
+
+#[test]
+fn privileged_what_lmod_saved_is_restored_on_both_sides() {
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(lmod) = tool(ToolKind::Lmod, version) else { return };
+        let directory = open_directory();
+        let path = |name: &str| directory.path().join(name);
+        let plant = |name: &str, text: String| {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), text).unwrap();
+        };
+        for side in ["old", "new"] {
+            let uses = format!("prepend_path(\"MODULEPATH\", \"{}\")\n", path("added").display());
+            // Only a user with collections has a home where modules are asked about.
+            let home = "if (os.getenv(\"HOME\") ~= \"/nonexistent\") then setenv(\"CHANGED\", \"1\") end\n";
+            let more = if side == "new" { home } else { "" };
+            plant(&format!("{side}/gcc/12.lua"), uses + more);
+        }
+        plant("added/zlib/1.lua", String::new());
+        let others = User::new("others", NOBODY, NOBODY, Vec::new());
+        let users = if is_root() { vec![User::ourselves(), others] } else { vec![User::ourselves()] };
+        let side = |side: &str| JudgedSide { modulepaths: vec![path(side)], ..JudgedSide::default() };
+        let judge = ToolsJudge {
+            tools: vec![lmod],
+            users: users.clone(),
+            members: Vec::new(),
+            variables: Vec::new(),
+            jobs: std::num::NonZero::new(2).unwrap(),
+        };
+        let compare = |new: &str| judge.compare(&side("old"), &side(new), &|_| {}).unwrap();
+        assert_eq!(compare("old").differences, [], "{version}");
+        let found = compare("new").differences;
+        let restores =
+            found.iter().filter(|one| one.question.starts_with("restore ") && one.new.contains("CHANGED"));
+        assert_eq!(restores.count(), users.len(), "{version}: {found:#?}");
+    }
 }

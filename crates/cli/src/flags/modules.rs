@@ -41,7 +41,7 @@ pub enum ModulesCommand {
 /// Find faults in module trees, for Environment Modules and for Lmod: files that are no modulefiles, files that some users cannot
 /// read, links that lead nowhere, rc files that could be merged, and caches that are stale or show too much.
 ///
-/// The audit lists every directory once and reads every file once. It evaluates and changes nothing. Run it as root or as the owner
+/// The audit lists every directory once and reads every file once. It evaluates nothing without --follow, and changes nothing. Run it as root or as the owner
 /// of the trees: a file that you cannot read is judged by its permissions alone.
 ///
 /// Exit status: 0, 1 for a finding of --fail-on, 2 for an error.
@@ -53,6 +53,10 @@ pub struct ModulesAudit {
     /// Modulepaths [default: those of MODULEPATH].
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
+    /// Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find
+    /// them, for root as `nobody`.
+    #[arg(long)]
+    pub follow: bool,
     /// The tool that users have. Findings that concern only the other tool are left out.
     #[arg(long, value_enum, default_value_t)]
     pub tool: ModulesTool,
@@ -121,6 +125,10 @@ pub struct ModulesConvert {
     /// Modulepaths [default: those of MODULEPATH]. Name together all modulepaths that users have together.
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
+    /// Include the modulepaths that modulefiles of these add. The installed tool loads each modulefile to find them, for root as
+    /// `nobody` or as the first --user.
+    #[arg(long)]
+    pub follow: bool,
     /// The form into which they are converted.
     #[arg(long, value_name = "STRATEGY", value_enum)]
     pub to: Option<ConvertTo>,

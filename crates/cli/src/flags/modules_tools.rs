@@ -102,6 +102,10 @@ pub struct ModulesCheck {
     /// Modulepaths, and directories with a cache of Lmod [default: the modulepaths of MODULEPATH].
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find
+    /// them, for root as `nobody`.
+    #[arg(long)]
+    pub follow: bool,
     /// Look for the caches of modulepaths below this directory, where `convert --to cache --out DIR` put them.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use rustix::process::Signal;
 
-use crate::harness::{Need, Outcome, Test, send, skip, wait_until};
+use crate::harness::{Need, Outcome, Test, send, skip, wait_until, with_quell};
 
 /// The prefix of a version that `tests/modules/install` unpacks; `None`, and a line with the reason, if it cannot be
 /// installed.
@@ -385,6 +385,56 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
     }
     test.quell(&[&convert[..], &["--in-place"]].concat()).succeeds();
     assert!(test.path("m/hdf5/.modulerc").is_file() && !test.path("m/zlib/.version").exists());
+}
+
+#[test]
+fn privileged_modulepaths_that_modulefiles_add_are_named_and_followed() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    plant_hierarchy(&test);
+    test.write("added/readme", "text");
+    let command = test.run(&["find", &prefix, "-name", "modulecmd.tcl"]).succeeds();
+    let command = format!("MODULES_CMD={}", command.trim());
+    let of_shell = |words: &[&str]| test.run(&[&["env", &command][..], &with_quell(words)].concat());
+    let added = "[DIR]/added";
+    let build = ["modules", "convert", "--to", "cache", "--tools", &prefix, "m"];
+    let alone = test.quell(&build);
+    let said = format!(
+        "hint: modulefiles add 1 further modulepaths, such as `{added}`: `--follow` converts them too"
+    );
+    assert!(alone.code() == 0 && alone.stderr.contains(&said), "{alone}");
+    let stale = of_shell(&["modules", "check", "--follow", "m"]);
+    assert!(stale.code() == 1 && stale.stdout.contains("there is no cache"), "{stale}");
+    let both = test.quell(&[&build[..], &["--follow"]].concat());
+    assert!(both.code() == 0 && !both.stderr.contains("further modulepaths"), "{both}");
+    assert!(test.path("added/.modulecache").is_file());
+    of_shell(&["modules", "check", "--follow", "m"]).succeeds();
+    let audited = json(&of_shell(&["modules", "audit", "--follow", "--json", "m"]));
+    assert_eq!(audited["modulepaths"], serde_json::json!(["[DIR]/m", added]));
+    let strays = audited["findings"].as_array().unwrap().iter().filter(|one| one["code"] == "stray");
+    assert_eq!(
+        strays.map(|one| one["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>(),
+        [format!("{added}/readme")]
+    );
+}
+
+#[test]
+fn privileged_a_cache_that_is_refused_shows_both_answers() {
+    let Some(prefix) = tool("lmod-8.6.19") else { return };
+    let Some(test) = Test::privileged(&[]) else { return };
+    // This version does not know the command. With a cache, its listings do not say so any more.
+    test.write("m/foo/1.0", "#%Module\n");
+    test.write("m/foo/.modulerc", "#%Module4.7\nmodule-hide --soft foo/1.0\n");
+    let words = ["modules", "convert", "--to", "lmod-cache", "--tools", &prefix, "--out", "out", "m"];
+    let refused = test.quell(&words);
+    let said = "  `module avail`, Lmod 8.6.19 as others, Lmod 8.6.19 as root: invalid command name \"module-hide\" -> nothing\n";
+    assert!(refused.code() == 1 && refused.stderr.contains(said), "{refused}");
+    let refused = json(&test.quell(&[&words[..], &["--json"]].concat()));
+    let differing = refused["differing"].as_array().unwrap();
+    assert_eq!(refused["differences"].as_u64().unwrap(), differing.len() as u64, "{refused}");
+    let is_avail = |one: &&Value| one["question"] == "avail" && one["user"] == "others";
+    let avail = differing.iter().find(is_avail).unwrap_or_else(|| panic!("{refused}"));
+    assert!(avail["old"].as_str().unwrap().contains("foo/.modulerc"), "{avail}");
 }
 
 #[test]

@@ -68,10 +68,10 @@ impl<'a> From<&'a Tool> for CacheBuilder<'a> {
     }
 }
 
-/// Gives a new directory to the builder that will write in it.
+/// Gives a new directory to the user that will write in it.
 ///
 /// **Errors**: [`ModulesError::Write`].
-fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
+pub(crate) fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
     let Some(credentials) = &user.credentials else { return Ok(()) };
     let (owner, group) = (Some(credentials.user), Some(credentials.group));
     std::os::unix::fs::lchown(directory, owner, group).map_err(ModulesError::write(directory))

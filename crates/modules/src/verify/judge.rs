@@ -5,6 +5,7 @@ use super::questions::{self, AskedNames};
 use super::states::{AnswerWalk, AskedQuestion, ShellState};
 use super::{ConversionJudge, Difference, JudgedSide, UnaskedUsers, refuse_name, users};
 use crate::ModulesError;
+use crate::caches;
 use crate::cookie::Cookie;
 use crate::place::{self, Aside};
 use crate::scan::{self, FileRole, ModuleTree, ScanOptions};
@@ -14,7 +15,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,6 +60,8 @@ pub struct JudgedComparison {
     pub questions: usize,
     /// Answers that took a process of their own.
     pub apart: usize,
+    /// Modulepaths that modulefiles add, as far as users may look at them. Shape: sorted; as the old side names them; without its own.
+    pub added: Vec<PathBuf>,
     /// Questions that were skipped, because the tool did not answer in time: a modulefile hangs.
     pub silent: Vec<String>,
 }
@@ -127,7 +130,7 @@ impl ToolsJudge {
             scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
         let (users, unasked) = self.users(&trees, sides);
         users.iter().try_for_each(|user| users::refuse_unreachable(user, sides))?;
-        let collections = Collections::new()?;
+        let collections = Collections::new(&users)?;
         let naming = Naming::new(sides, &collections.directories);
         let walk = || Mutex::new(AnswerWalk::new(&old.modulepaths, &naming));
         let pairs = self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user)));
@@ -153,7 +156,10 @@ impl ToolsJudge {
         while let Some(states) = asking.new_states(&mut opened)? {
             let of = |tool, user| states.get(&(tool, user)).into_iter().flatten();
             talk.ask(&mut |tool, user, _| {
-                Ok(of(tool, user).flat_map(|state| AnswerWalk::listings(tool.kind, state)).collect())
+                let listings = of(tool, user).flat_map(|state| AnswerWalk::listings(tool.kind, state));
+                let homes = collections.homes(tool, user);
+                let saves = of(tool, user).filter_map(|state| Some(AskedQuestion::save(state, homes?)));
+                Ok(listings.chain(saves).collect())
             })?;
             talk.ask(&mut |tool, user, walk| {
                 let mut collection = |state: &ShellState, name: Option<&[u8]>| match tool.kind {
@@ -161,7 +167,12 @@ impl ToolsJudge {
                     ToolKind::Lmod => Ok(None),
                 };
                 let asked = of(tool, user).map(|state| walk.questions(state, &mut collection));
-                Ok(asked.collect::<Result<Vec<_>, _>>()?.concat())
+                let mut asked = asked.collect::<Result<Vec<_>, _>>()?.concat();
+                let homes = collections.homes(tool, user);
+                asked.extend(
+                    of(tool, user).filter_map(|state| Some(AskedQuestion::restore_saved(state, homes?))),
+                );
+                Ok(asked)
             })?;
         }
         let Talk { mut doubts, questions, .. } = talk;
@@ -170,7 +181,17 @@ impl ToolsJudge {
         let users = users.iter().map(|user| user.name.clone()).collect();
         let Count { apart, silent, .. } = asking.count;
         let silent = silent.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
-        Ok(JudgedComparison { differences, users, unasked, questions, apart: apart.into_inner(), silent })
+        let mut added: Vec<PathBuf> = opened.whose.into_keys().collect();
+        added.retain(|path| path.is_dir() && !old.modulepaths.contains(path));
+        Ok(JudgedComparison {
+            differences,
+            users,
+            unasked,
+            questions,
+            apart: apart.into_inner(),
+            added,
+            silent,
+        })
     }
 
     /// The users that ask, and those that do not.
@@ -361,24 +382,41 @@ fn lacking_of(old: &str, new: &str) -> [String; 2] {
     [missing(old, new), missing(new, old)]
 }
 
-/// Saved collections of each side, for Environment Modules.
+/// Saved collections of each side.
 struct Collections {
     _aside: Aside,
     directories: [PathBuf; 2],
+    /// The number of files for Environment Modules, which reads any.
     made: Cell<usize>,
+    /// Homes where Lmod keeps what it saves. Each belongs to its user, and no other user can enter it.
+    homes: BTreeMap<User, [PathBuf; 2]>,
 }
 
 impl Collections {
-    fn new() -> Result<Self, ModulesError> {
+    fn new(users: &[User]) -> Result<Self, ModulesError> {
         let temporary = std::env::temp_dir();
         let make = || -> std::io::Result<Self> {
             let aside = Aside::new("quell-verify-", &temporary)?;
             let directories = ["old", "new"].map(|side| aside.path().join(side));
             directories.iter().try_for_each(|path| place::make_open_directory(path))?;
             std::fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o755))?;
-            Ok(Self { _aside: aside, directories, made: Cell::new(0) })
+            Ok(Self { _aside: aside, directories, made: Cell::new(0), homes: BTreeMap::new() })
         };
-        make().map_err(ModulesError::write(&temporary))
+        let mut made = make().map_err(ModulesError::write(&temporary))?;
+        for (number, user) in users.iter().enumerate() {
+            let homes = made.directories.each_ref().map(|side| side.join(format!("home-{number}")));
+            for home in &homes {
+                std::fs::DirBuilder::new().mode(0o700).create(home).map_err(ModulesError::write(home))?;
+                caches::hand_over(home, user)?;
+            }
+            made.homes.insert(user.clone(), homes);
+        }
+        Ok(made)
+    }
+
+    /// The homes of a user, one a side; `None` for a tool that restores from a file.
+    fn homes(&self, tool: &Tool, user: &User) -> Option<&[PathBuf; 2]> {
+        self.homes.get(user).filter(|_| tool.kind == ToolKind::Lmod)
     }
 
     /// The files of a collection, one a side.

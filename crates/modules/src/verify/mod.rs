@@ -3,6 +3,7 @@
 //! The judge is the site's Environment Modules or Lmod, asked once with the old modulepaths and once with the new. A path of
 //! one side in an answer counts as equal to the same path of the other.
 
+mod follow;
 mod judge;
 mod normal;
 mod questions;
@@ -10,6 +11,7 @@ mod rewording;
 mod states;
 mod users;
 
+pub use follow::added;
 pub use judge::{JudgedComparison, ToolsJudge, VerifyProgress};
 pub(crate) use questions::{shown, without_target};
 pub(crate) use states::AFTER;

@@ -24,7 +24,7 @@ pub(super) struct Naming {
 
 impl Naming {
     /// Names the paths of both sides in both answers: a tree may lead to files of the other, as virtual modules do.
-    pub(super) fn new(sides: [&JudgedSide; 2], collections: &[PathBuf; 2]) -> Self {
+    pub(super) fn new(sides: [&JudgedSide; 2], collections: &[PathBuf]) -> Self {
         let named = |side: &JudgedSide| {
             let paths = side.modulepaths.iter().enumerate();
             let named = paths.map(|(number, path)| {

@@ -57,6 +57,15 @@ pub(super) fn listings(kind: ToolKind, about: Option<&BTreeSet<Vec<u8>>>) -> Vec
     std::iter::once(question(terse)).chain(about.iter().flat_map(of)).collect()
 }
 
+/// The listing of every name with its modulepath, hidden ones included.
+pub(super) fn every_name(kind: ToolKind) -> Question {
+    let words = match kind {
+        ToolKind::Modules => "avail --all -j",
+        ToolKind::Lmod => "--show_hidden -t avail",
+    };
+    words.split(' ').map(OsString::from).collect()
+}
+
 /// Names to ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AskedNames {

@@ -73,12 +73,34 @@ pub(super) struct AskedQuestion {
     state: Option<Arc<ShellState>>,
     /// The file of a saved collection, of each side, that ends the question.
     collection: Option<[OsString; 2]>,
+    /// The home of the user, of each side, where Lmod keeps collections: an assignment.
+    home: Option<[OsString; 2]>,
 }
 
 impl AskedQuestion {
     /// In a shell without modules.
     pub(super) fn fresh(words: Question) -> Self {
-        Self { words, state: None, collection: None }
+        Self { words, state: None, collection: None, home: None }
+    }
+
+    /// Lmod saves a collection of this shell.
+    pub(super) fn save(state: &Arc<ShellState>, homes: &[PathBuf; 2]) -> Self {
+        Self { state: Some(state.clone()), ..Self::of_collection("save", state, homes) }
+    }
+
+    /// Lmod restores, in a shell without modules, the collection that it saved of this shell.
+    pub(super) fn restore_saved(state: &Arc<ShellState>, homes: &[PathBuf; 2]) -> Self {
+        Self::of_collection("restore", state, homes)
+    }
+
+    fn of_collection(command: &str, state: &ShellState, homes: &[PathBuf; 2]) -> Self {
+        let loaded = super::questions::shown(&state.loaded);
+        // Lmod takes no dots in this name.
+        let loaded = loaded.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
+        let name = format!("{}_{}", state.number, loaded.take(LONGEST_NAME).collect::<String>());
+        let home = |home: &PathBuf| assigning(&("HOME".into(), home.into()));
+        let home = Some(homes.each_ref().map(home));
+        Self { home, ..Self::fresh(vec![command.into(), name.into()]) }
     }
 
     fn restore(paths: [OsString; 2]) -> Self {
@@ -89,9 +111,15 @@ impl AskedQuestion {
         Self { state: Some(state.clone()), ..Self::fresh(words) }
     }
 
+    /// In this shell, or in one without modules.
+    pub(super) fn maybe_within(words: Question, state: &Option<Arc<ShellState>>) -> Self {
+        Self { state: state.clone(), ..Self::fresh(words) }
+    }
+
     /// The question for the tool.
     pub(super) fn on(&self, side: usize) -> Question {
         let variables = self.state.iter().flat_map(|state| state.variables[side].iter());
+        let variables = variables.chain(self.home.iter().map(|homes| &homes[side]));
         let collection = self.collection.iter().map(|paths| &paths[side]);
         variables.chain(&self.words).chain(collection).cloned().collect()
     }
@@ -112,6 +140,9 @@ impl AskedQuestion {
         }
     }
 }
+
+/// The length of the part of a collection's name that tells what is loaded.
+const LONGEST_NAME: usize = 60;
 
 /// The words between a question and the loads before it.
 pub(crate) const AFTER: &str = ", after load ";
@@ -205,6 +236,17 @@ impl AnswerWalk {
             }
         }
         states
+    }
+
+    /// Loads of every name of the modulepaths that the last load of a shell added, or of those of a shell without modules.
+    pub(super) fn loads(&self, state: &Option<Arc<ShellState>>) -> Vec<AskedQuestion> {
+        let number = state.as_ref().map_or(0, |state| state.number);
+        let listed = self.listed.get(&number).into_iter().flatten();
+        let is_new = |path: &Vec<u8>| state.as_ref().is_none_or(|state| state.opened.contains(path));
+        let names: BTreeSet<&Vec<u8>> =
+            listed.filter(|(path, _)| is_new(path)).flat_map(|(_, names)| names).collect();
+        let load = |name: &Vec<u8>| AskedQuestion::maybe_within(words(&[b"load", name]), state);
+        names.into_iter().map(load).collect()
     }
 
     /// Loads of names that several modulepaths have, each after a load that makes the tool read the rc files of one of them.

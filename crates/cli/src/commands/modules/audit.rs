@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let modulepaths = paths::followed(modulepaths, flags.follow, || site::followers(&[], &[]))?;
     let options = scan::ScanOptions { jobs: flags.jobs };
     let (trees, unlisted) = scanned(&modulepaths, options)?;
     let caches: Result<Vec<_>, _> =

@@ -11,7 +11,7 @@ use quell_modules::caches::modules::{self, Rebuild};
 use quell_modules::caches::{CacheBuilder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
-use quell_modules::verify::{JudgedSide, ToolsJudge};
+use quell_modules::verify::{Difference, JudgedComparison, JudgedSide, ToolsJudge};
 use quell_modules::{Aside, ModulesError};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
 use std::collections::BTreeSet;
@@ -27,6 +27,7 @@ pub(super) fn nothing(tool: String) -> ModulesCachesView {
         caches: Vec::new(),
         left_out: Vec::new(),
         differences: 0,
+        differing: Vec::new(),
         pending: None,
         failed: false,
     }
@@ -57,9 +58,9 @@ pub(super) fn of_lmod(
         Some(settings) if !flags.judges.no_verify => {
             differences_of_lmod(modulepaths, &settings, prepared.changed(), judge, printer)?
         }
-        _ => 0,
+        _ => Vec::new(),
     };
-    let is_kept = differences == 0;
+    let is_kept = differences.is_empty();
     let built = if is_kept { prepared.install().map_err(explain)? } else { prepared.built.clone() };
     let left_out = built.left_out.iter().map(|(path, barrier)| barred(path, barrier, printer)).collect();
     let cache = CacheBuilt {
@@ -69,7 +70,9 @@ pub(super) fn of_lmod(
         closed: Vec::new(),
     };
     let caches = if is_kept { vec![cache] } else { Vec::new() };
-    Ok(ModulesCachesView { caches, left_out, differences, failed: !is_kept, ..nothing(tool.to_string()) })
+    let mut all = ModulesCachesView { caches, left_out, failed: !is_kept, ..nothing(tool.to_string()) };
+    refused(&mut all, &differences, printer);
+    Ok(all)
 }
 
 pub(super) fn of_modules(
@@ -84,6 +87,7 @@ pub(super) fn of_modules(
             .hint("`--tools PREFIX` names another installation")
     })?;
     let mut all = nothing(tool.to_string());
+    let mut added = BTreeSet::new();
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
         let user = judge.users.first();
         let aside = aside(modulepath, user)?;
@@ -109,14 +113,16 @@ pub(super) fn of_modules(
                 (prepared, mirror)
             }
         };
-        let differences = match mirror {
-            Some(mirror) => differences_of_modules(modulepath, &mirror, prepared.changed(), judge, printer)?,
-            None => 0,
+        let compared = match mirror {
+            Some(mirror) => compared(modulepath, &mirror, prepared.changed(), judge, printer)?,
+            None => JudgedComparison::default(),
         };
-        if differences > 0 {
-            all.differences += differences;
+        added.extend(compared.added);
+        let differences = compared.differences;
+        if !differences.is_empty() {
+            refused(&mut all, &differences, printer);
             all.failed = true;
-            let why = format!("{differences} answers would differ, so the last cache stays");
+            let why = format!("{} answers would differ, so the last cache stays", differences.len());
             all.left_out.push(CacheLeftOut { modulepath: shown(modulepath), why });
             continue;
         }
@@ -128,7 +134,16 @@ pub(super) fn of_modules(
             closed: built.closed.iter().map(escape).collect(),
         });
     }
+    added.retain(|path| !modulepaths.contains(path));
+    judges::tell_added(&added, printer);
     Ok(all)
+}
+
+/// Tells the answers for which a cache was taken back.
+fn refused(all: &mut ModulesCachesView, differences: &[Difference], printer: &Printer) {
+    judges::tell(differences, |_| None, printer);
+    all.differences += differences.len();
+    all.differing.extend(differences.iter().map(judges::difference));
 }
 
 /// The directory in which a cache is made and judged before users have it. Tools read it as other users. For a modulepath below a
@@ -154,14 +169,14 @@ fn aside(modulepath: &Path, user: Option<&User>) -> Result<Aside, Failure> {
     Ok(aside)
 }
 
-/// The number of answers that the cache of a modulepath would change.
-fn differences_of_modules(
+/// The comparison of a modulepath without and with its cache.
+fn compared(
     modulepath: &Path,
     mirror: &Mirror,
     changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &ToolsJudge,
     printer: &Printer,
-) -> Result<usize, Failure> {
+) -> Result<JudgedComparison, Failure> {
     let old = JudgedSide {
         modulepaths: vec![modulepath.to_owned()],
         variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
@@ -174,17 +189,17 @@ fn differences_of_modules(
         root: Some(mirror.root().to_owned()),
         over: Vec::new(),
     };
-    differences(judge, modules::supports, [&old, &new], changed, printer)
+    asked(judge, modules::supports, [&old, &new], changed, printer)
 }
 
-/// The number of answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
+/// The answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
 fn differences_of_lmod(
     modulepaths: &[PathBuf],
     settings: &Path,
     changed: Option<&BTreeSet<Vec<u8>>>,
     judge: &ToolsJudge,
     printer: &Printer,
-) -> Result<usize, Failure> {
+) -> Result<Vec<Difference>, Failure> {
     let side = |variables: &[(&str, &str)]| JudgedSide {
         modulepaths: modulepaths.to_vec(),
         variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
@@ -193,31 +208,31 @@ fn differences_of_lmod(
     };
     let settings = settings.to_string_lossy();
     let old = side(&[("LMOD_IGNORE_CACHE", "yes")]);
-    let mut found = 0;
+    let mut found = Vec::new();
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], changed, printer)?;
+        let compared = asked(judge, |tool| tool.kind == ToolKind::Lmod, [&old, &new], changed, printer)?;
+        found.extend(compared.differences);
     }
+    // Most answers differ in the same way for both.
+    found.sort();
+    found.dedup();
     Ok(found)
 }
 
-/// The number of differing answers of the tools that know such a cache.
-fn differences(
+/// The answers of the tools that know such a cache.
+fn asked(
     judge: &ToolsJudge,
     knows: impl Fn(&Tool) -> bool,
     [old, new]: [&JudgedSide; 2],
     about: Option<&BTreeSet<Vec<u8>>>,
     printer: &Printer,
-) -> Result<usize, Failure> {
+) -> Result<JudgedComparison, Failure> {
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
     let judge = ToolsJudge { tools, ..judge.clone() };
     let compared = judges::compared(&judge, [old, new], about, printer)?;
     if let Some(unasked) = &compared.unasked {
         printer.talk(&unasked.to_string());
     }
-    for difference in compared.differences.iter().take(10) {
-        printer
-            .detail(&format!("{}, {}: `module {}`", difference.tool, difference.user, difference.question));
-    }
-    Ok(compared.differences.len())
+    Ok(compared)
 }

@@ -3,7 +3,7 @@
 use super::cache_builds::{nothing, of_lmod, of_modules, out_of_lmod};
 use super::explain::explain;
 use super::stale::{Stale, barred, targets, told};
-use super::{judges, paths};
+use super::{judges, paths, site};
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::output;
@@ -20,6 +20,8 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         return Err(Failure::message(why).hint("only `--to eval` leaves strays out"));
     }
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let followers = || site::followers(&flags.judges.tools, &flags.judges.users);
+    let modulepaths = paths::followed(modulepaths, flags.follow, followers)?;
     if flags.dry_run {
         return plan(flags, &modulepaths, printer);
     }

@@ -1,8 +1,8 @@
 //! `quell modules check`: compares caches with their trees.
 
 use super::explain::explain;
-use super::paths;
 use super::stale::{Stale, barred, targets, told};
+use super::{paths, site};
 use crate::failure::Failure;
 use crate::flags::ModulesCheck;
 use crate::output;
@@ -16,6 +16,7 @@ pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure
     let mut found: Vec<Stale> = Vec::new();
     let mut left_out: Vec<CacheLeftOut> = Vec::new();
     let paths = paths::modulepaths(&flags.paths, printer)?;
+    let paths = paths::followed(paths, flags.follow, || site::followers(&[], &[]))?;
     for (path, target) in paths.iter().zip(targets(flags.out.as_deref(), &paths)?) {
         if path.join(lmod::LIST).is_file() {
             let stale = |(modulepath, changes)| Stale { modulepath, cache: path.clone(), changes };

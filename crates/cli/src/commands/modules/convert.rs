@@ -1,8 +1,8 @@
 //! `quell modules convert`: plans, writes and undoes conversions.
 
 use super::explain::explain;
-use super::judges::{self, difference};
-use super::paths;
+use super::judges::{self, difference, some};
+use super::{paths, site};
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::output;
@@ -18,7 +18,7 @@ use quell_modules::{Aside, ModulesError};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,8 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let followers = || site::followers(&flags.judges.tools, &flags.judges.users);
+    let modulepaths = paths::followed(modulepaths, flags.follow, followers)?;
     let trees: Result<Vec<ModuleTree>, _> =
         modulepaths.iter().map(|path| ModuleTree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
@@ -213,34 +215,6 @@ fn destination(flags: &ModulesConvert) -> Result<Option<Destination>, Failure> {
     }
 }
 
-/// The number of differences and reasons that are printed.
-const SHOWN: usize = 10;
-
-/// Prints at most [`SHOWN`] lines.
-fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
-    let more = lines.len().saturating_sub(SHOWN);
-    lines.take(SHOWN).for_each(|line| printer.detail(&line));
-    if more > 0 {
-        printer.detail(&format!("and {more} more"));
-    }
-}
-
-/// Differences by question: both answers, who gets them, and a file that the plan changes and that the question is about.
-fn by_question(plan: &ConversionPlan, differences: &[Difference]) -> Vec<String> {
-    let mut groups: BTreeMap<(&str, &str, &str), Vec<String>> = BTreeMap::new();
-    for Difference { tool, user, question, old, new } in differences {
-        groups.entry((question, old, new)).or_default().push(format!("{tool} as {user}"));
-    }
-    let one = |text: &str| escape(text.lines().next().unwrap_or("nothing").as_bytes());
-    let line = |((question, old, new), who): ((&str, &str, &str), Vec<String>)| {
-        let difference = differences.iter().find(|one| one.question == question && one.old == old);
-        let cause = difference.and_then(|difference| cause(plan, difference));
-        let cause = cause.map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
-        format!("`module {question}`, {}: {} -> {}{cause}", who.join(", "), one(old), one(new))
-    };
-    groups.into_iter().map(line).collect()
-}
-
 /// A file that the plan removes and whose name a difference is about.
 fn cause(plan: &ConversionPlan, difference: &Difference) -> Option<Vec<u8>> {
     let top = plan.to_blame(std::slice::from_ref(difference)).pop_first()?;
@@ -278,7 +252,7 @@ fn tell(
     };
     if !written.differences.is_empty() {
         printer.warn(&format!("{} answers would differ, so nothing was written", written.differences.len()));
-        some(by_question(plan, &written.differences).into_iter(), printer);
+        judges::tell(&written.differences, |difference| cause(plan, difference), printer);
         return;
     }
     if let Some(first) = written.reworded.first() {

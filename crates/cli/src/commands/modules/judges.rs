@@ -6,13 +6,15 @@ use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
+use quell_base::{escape, shown};
 use quell_modules::ModulesError;
 use quell_modules::verify::{
     ConversionJudge, Difference, JudgedComparison, JudgedSide, ToolsJudge, VerifyProgress,
 };
 use quell_report::view::ModulesDifference;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -20,9 +22,12 @@ use std::time::{Duration, Instant};
 pub(super) struct Watched<'a> {
     pub(super) tools: ToolsJudge,
     printer: &'a Printer,
-    /// The users that are not asked have been named.
+    /// The users that are not asked have been named, and modulepaths that modulefiles add.
     is_told: bool,
 }
+
+/// The number of modulepaths that one line names.
+const FEW: usize = 3;
 
 /// The judge that the flags ask for; `None` with `--no-verify`.
 pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<Option<Watched<'a>>, Failure> {
@@ -44,9 +49,9 @@ pub(super) fn tools(flags: &ModulesJudges) -> Result<ToolsJudge, Failure> {
 impl ConversionJudge for Watched<'_> {
     fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         let compared = drawn(&self.tools, [old, new], None, self.printer)?;
-        if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
-            self.printer.talk(&unasked.to_string());
-            self.is_told = true;
+        if !std::mem::replace(&mut self.is_told, true) {
+            compared.unasked.iter().for_each(|unasked| self.printer.talk(&unasked.to_string()));
+            tell_added(&compared.added.iter().cloned().collect(), self.printer);
         }
         Ok(compared.differences)
     }
@@ -68,6 +73,17 @@ impl LogLines {
             self.last = elapsed;
         }
         is_due
+    }
+}
+
+/// Tells of modulepaths that modulefiles add and that no command line named.
+pub(super) fn tell_added(added: &BTreeSet<PathBuf>, printer: &Printer) {
+    let paths: Vec<String> = added.iter().map(|path| format!("`{}`", shown(path))).collect();
+    if !paths.is_empty() {
+        let (count, paths) = (paths.len(), paths[..paths.len().min(FEW)].join(", "));
+        printer.hint(&format!(
+            "modulefiles add {count} further modulepaths, such as {paths}: `--follow` converts them too"
+        ));
     }
 }
 
@@ -115,6 +131,40 @@ pub(super) fn difference(difference: &Difference) -> ModulesDifference {
     let reworded = difference.is_rewording();
     let Difference { tool, user, question, old, new } = difference.clone();
     ModulesDifference { tool, user, question, old, new, reworded }
+}
+
+/// The number of differences and reasons that are printed.
+const SHOWN: usize = 10;
+
+/// Prints at most [`SHOWN`] lines.
+pub(super) fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.take(SHOWN).for_each(|line| printer.detail(&line));
+    if more > 0 {
+        printer.detail(&format!("and {more} more"));
+    }
+}
+
+/// Prints differences by question: both answers, who gets them, and a file that goes and that the question is about.
+pub(super) fn tell(
+    differences: &[Difference],
+    cause: impl Fn(&Difference) -> Option<Vec<u8>>,
+    printer: &Printer,
+) {
+    let mut groups: BTreeMap<[&str; 3], Vec<&Difference>> = BTreeMap::new();
+    for difference in differences {
+        let Difference { question, old, new, .. } = difference;
+        groups.entry([question, old, new]).or_default().push(difference);
+    }
+    let first =
+        |text: &str| text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+    let one = |text: &str| escape(first(text).as_bytes());
+    let line = |([question, old, new], group): ([&str; 3], Vec<&Difference>)| {
+        let who: Vec<String> = group.iter().map(|one| format!("{} as {}", one.tool, one.user)).collect();
+        let cause = cause(group[0]).map_or_else(String::new, |path| format!("; `{}` goes", escape(&path)));
+        format!("`module {question}`, {}: {} -> {}{cause}", who.join(", "), one(old), one(new))
+    };
+    some(groups.into_iter().map(line), printer);
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
-    let user = site::measurer(&flags.site)?;
+    let user = site::measurer(&flags.site.users)?;
     let quell = std::env::current_exe()?;
     let mut measurements = Vec::new();
     for tool in site::tools(&flags.site.tools)? {

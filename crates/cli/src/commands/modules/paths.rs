@@ -1,8 +1,12 @@
 //! The modulepaths of a command: those on the command line, else those of MODULEPATH.
 
+use super::explain::explain;
+use super::site;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_base::shown;
+use quell_modules::tools::{Tool, User};
+use quell_modules::verify;
 use std::path::{Component, Path, PathBuf};
 
 /// Absolute modulepaths, each once, in their order.
@@ -22,6 +26,23 @@ pub(super) fn modulepaths(typed: &[PathBuf], printer: &Printer) -> Result<Vec<Pa
     }
     for path in typed {
         add(&mut paths, path)?;
+    }
+    Ok(paths)
+}
+
+/// With `follow`, adds the modulepaths that modulefiles add, as these tools answer this user.
+pub(super) fn followed(
+    mut paths: Vec<PathBuf>,
+    follow: bool,
+    site: impl FnOnce() -> Result<(Vec<Tool>, User), Failure>,
+) -> Result<Vec<PathBuf>, Failure> {
+    if follow {
+        let (tools, user) = site()?;
+        let given = paths.clone();
+        for tool in tools {
+            let added = verify::added(&tool, &user, &given, &site::variables()).map_err(explain)?;
+            added.iter().try_for_each(|path| add(&mut paths, path))?;
+        }
     }
     Ok(paths)
 }

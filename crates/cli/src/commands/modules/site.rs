@@ -2,7 +2,6 @@
 
 use super::explain::explain;
 use crate::failure::Failure;
-use crate::flags::ModulesSite;
 use quell_base::escape;
 use quell_modules::tools::{self, Tool, ToolKind, User};
 use quell_modules::trust::NOBODY;
@@ -116,9 +115,14 @@ fn group(name: &str) -> Result<u32, Failure> {
     })
 }
 
+/// The tools and the user that find out which modulepaths modulefiles add.
+pub(super) fn followers(named: &[PathBuf], users: &[String]) -> Result<(Vec<Tool>, User), Failure> {
+    Ok((tools(named)?, measurer(users)?))
+}
+
 /// The user for measurements: the first named user; else `nobody` for root, and for other users themselves.
-pub(super) fn measurer(site: &ModulesSite) -> Result<User, Failure> {
-    let named = users(&site.users)?.into_iter().next();
+pub(super) fn measurer(named: &[String]) -> Result<User, Failure> {
+    let named = users(named)?.into_iter().next();
     Ok(named.unwrap_or_else(|| match rustix::process::geteuid().is_root() {
         true => User::new("nobody", NOBODY, NOBODY, Vec::new()),
         false => User::ourselves(),

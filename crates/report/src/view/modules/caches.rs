@@ -1,6 +1,6 @@
 //! The object of `quell modules convert --to cache --json` and `--to lmod-cache`.
 
-use super::{CacheChange, CacheLeftOut};
+use super::{CacheChange, CacheLeftOut, ModulesDifference};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub struct ModulesCachesView {
     pub left_out: Vec<CacheLeftOut>,
     /// Answers that would differ; such a cache was taken back.
     pub differences: usize,
+    /// These answers.
+    pub differing: Vec<ModulesDifference>,
     /// With `--dry-run`: why something would be built; null else.
     pub pending: Option<Vec<CacheChange>>,
     /// A cache that could be built was not.
