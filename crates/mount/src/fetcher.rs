@@ -209,7 +209,7 @@ fn opened_again(found: &OwnedFd) -> Result<OwnedFd, Errno> {
 /// **Errors** What reading gave, or a table that contradicts the file.
 pub(crate) fn frames_in(
     file_bytes: u64,
-    read: &mut dyn FnMut(u64, &mut [u8]) -> Result<(), Errno>,
+    read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), Errno>,
 ) -> Result<Option<Frames>, ImageError> {
     let mut first = [0; 4];
     match read(0, &mut first) {
