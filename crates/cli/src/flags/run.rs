@@ -114,9 +114,9 @@ pub enum OpenMode {
 impl Run {
     /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, where `--` stands before it
     /// or nothing behind.
-    pub(crate) fn settle(&mut self, separated: bool) {
+    pub(crate) fn settle(&mut self, is_separated: impl FnOnce() -> bool) {
         let collects = self.collect.output.is_some() && !self.auto.auto;
-        self.imageless = collects && (separated || self.command.is_empty());
+        self.imageless = collects && (self.command.is_empty() || is_separated());
         if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
         }

@@ -80,8 +80,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let mut arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
     if let Chosen::Run(run) = &mut arguments.command {
-        let behind_run = after_flags(words, 1) + 1;
-        run.settle(words.get(after_flags(words, behind_run)).is_some_and(|word| word == "--"));
+        run.settle(|| is_separated(words));
     }
     Ok(Parsed { arguments, matches, settings })
 }
@@ -102,6 +101,12 @@ fn with_separator(words: &[OsString]) -> Cow<'_, [OsString]> {
         return as_they_are;
     }
     Cow::Owned([&words[..at], &["--".into()][..], &words[at..]].concat())
+}
+
+/// A `--` stands right behind the flags of `quell run`.
+fn is_separated(words: &[OsString]) -> bool {
+    let behind_run = after_flags(words, 1) + 1;
+    words.get(after_flags(words, behind_run)).is_some_and(|word| word == "--")
 }
 
 /// The place of the first word of `quell run`, from `at` on, that is neither a flag nor the value of one; `--` is no flag.

@@ -94,6 +94,7 @@ impl Server {
         let mut kept = None;
         loop {
             let turn = kept.take().unwrap_or_else(|| lock(&self.turn));
+            slot.bring_in();
             let (marks, buffer) = slot.parts();
             match self.device.receive(buffer) {
                 Ok(Received::Request(bytes)) => {

@@ -10,8 +10,9 @@
 //! | deaths    | stage | errno | moment | nodes | notes  |  the request, as the kernel wrote it
 //! ```
 //!
-//! All pages are touched before the first request is read: the kernel would answer a request with `EIO` itself if we
-//! were killed while it waits for a page to copy it to.
+//! All pages are present before the first request is read: the kernel would answer a request with `EIO` itself if we
+//! were killed while it waits for a page to copy it to. A thread that never has the turn brings none in: that would take
+//! longer than all else that a server does before it answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +28,11 @@ use crate::sys::shared::{Exclusive, SharedMemory, SharedWords};
 
 /// The buffer into which a thread reads its requests.
 #[derive(Debug)]
-pub(crate) struct Slot(Exclusive);
+pub(crate) struct Slot {
+    memory: Exclusive,
+    /// All pages are present and writable.
+    is_present: bool,
+}
 
 /// Memory for a slot.
 ///
@@ -59,27 +64,32 @@ pub(crate) fn request_left_in(memory: &SharedMemory) -> Option<RequestHead> {
 }
 
 impl Slot {
-    /// The slot in `memory`, with what another server left in it; `None` if another thread has it. All of it is
-    /// brought into this process' memory.
+    /// The slot in `memory`, with what another server left in it; `None` if another thread has it.
     pub(crate) fn take(memory: &Arc<SharedMemory>) -> Option<Self> {
-        let slot = memory.claim()?;
-        memory.bring_in();
-        Some(Self(slot))
+        Some(Self { memory: memory.claim()?, is_present: false })
+    }
+
+    /// Makes the slot ready for a request from the kernel.
+    pub(crate) fn bring_in(&mut self) {
+        if !self.is_present {
+            self.memory.memory().bring_in();
+            self.is_present = true;
+        }
     }
 
     /// Tells whether a request lies in it that may not have been answered.
     pub(crate) fn is_occupied(&self) -> bool {
-        self.0.memory().word(MARKS_BYTES).load(Ordering::Acquire) & LENGTH != 0
+        self.memory.memory().word(MARKS_BYTES).load(Ordering::Acquire) & LENGTH != 0
     }
 
     /// Its request is answered.
     pub(crate) fn clear(&self) {
-        clear_left(self.0.memory());
+        clear_left(self.memory.memory());
     }
 
     /// The notes about requests, and the bytes of the present one.
     pub(crate) fn parts(&mut self) -> (SlotNotes<'_>, &mut [u8]) {
-        let (words, bytes) = self.0.split(MARKS_BYTES);
+        let (words, bytes) = self.memory.split(MARKS_BYTES);
         (SlotNotes(words), bytes)
     }
 }
