@@ -14,7 +14,7 @@ import unittest
 from collections import Counter
 from pathlib import Path
 
-from shared_fs import NODES, PROGRAM, QUELL, RIG, SHARED, WORK, Fixture, on, rig
+from shared_fs import NODES, PROGRAM, QUELL, RIG, SHARED, WORK, Fixture, bytes_sent, on, rig
 from slurm import Slurm
 
 USER = "65534"
@@ -175,14 +175,6 @@ class Parts(unittest.TestCase):
             f"test \"$(readlink /proc/$p/exe)\" = {self.binary} && kill -{word} $p; done"
         )
         return f"(sleep {moment}; for _ in 1 2 3 4 5; do {look}; sleep 0.02; done) > /dev/null 2>&1 &"
-
-
-def bytes_sent() -> int:
-    """Bytes that the server of the rig has sent to its nodes; those between nodes do not pass it."""
-    server = json.loads(rig("status"))["processes"]["server"]["pid"]
-    lines = Path(f"/proc/{server}/net/dev").read_text().splitlines()[2:]
-    devices = {name.strip(): int(rest.split()[8]) for name, _, rest in (line.partition(":") for line in lines)}
-    return sum(count for name, count in devices.items() if name != "lo")
 
 
 def counted() -> dict[int, Counter]:
