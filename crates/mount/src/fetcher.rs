@@ -96,7 +96,8 @@ impl Fetcher {
         descriptors
     }
 
-    pub(crate) fn ensure(&self, chunk: usize) -> Result<(), Errno> {
+    /// Makes sure that a chunk is in memory, for a program that waits for it.
+    pub(crate) fn ensure(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         if self.progress.stage(chunk)? == PRESENT {
             return Ok(());
         }
@@ -104,7 +105,7 @@ impl Fetcher {
         if let Some(peers) = &self.peers {
             peers.await_chunk(&self.progress, chunk);
         }
-        let fetched = self.fetch_if_absent(chunk, &mut Scratch::default());
+        let fetched = self.fetch_if_absent(chunk, scratch);
         // Peers may have been faster.
         fetched.or_else(|errno| self.progress.is_present(chunk).then_some(()).ok_or(errno))?;
         loop {
@@ -188,18 +189,19 @@ impl Fetcher {
     /// Fills `into` from the memory, as soon as that much of it has arrived.
     pub(crate) fn read_memory(&self, at: u64, into: &mut [u8], is_ahead: bool) -> Result<(), Errno> {
         let start = usize::try_from(at).map_err(|_| Errno::FBIG)?;
+        let mut scratch = Scratch::default();
         for chunk in self.progress.chunks_of(start, into.len()) {
             if let Some(peers) = self.peers.as_ref().filter(|_| is_ahead) {
                 peers.leave(&self.progress, || self.progress.is_present(chunk));
             }
-            self.ensure(chunk)?;
+            self.ensure(chunk, &mut scratch)?;
         }
         read_exact_at(&self.memory, at, into)
     }
 }
 
 /// The file that `found` leads to, open for reading.
-fn opened_again(found: &OwnedFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn opened_again(found: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/thread-self/fd/{}", found.as_raw_fd());
     rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::{DAMAGED, Fetcher, FileForm, ImageFile, Scratch, frames_in};
+use crate::fetcher::{DAMAGED, Fetcher, FileForm, ImageFile, Scratch, frames_in, opened_again};
 use crate::progress::{Progress, Word};
 use crate::sharing::{PeersTask, start};
 use crate::sys::mapping::Mapping;
@@ -87,7 +87,12 @@ impl Memory {
         budget.verify(length)?;
         let (memory, progress) = new_memory(length, CHUNK).map_err(unreadable)?;
         let peers = start((file.as_fd(), stat), (&memory, &progress), peers, alone).map_err(unreadable)?;
-        let file = ImageFile::Found(file);
+        peers.await_chunk(&progress, 0);
+        // A node that peers do not help reads the file from here on, and opens it once.
+        let file = match progress.number(Word::FromPeers) {
+            0 => ImageFile::Open(opened_again(&file).map_err(unreadable)?),
+            _ => ImageFile::Found(file),
+        };
         let fetcher = Fetcher { peers: Some(peers), ..Fetcher::new(file, FileForm::Plain, memory, progress) };
         let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into, false);
         match frames_in(length, read)? {
@@ -225,7 +230,9 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
-        fetcher.progress.chunks_of(start, length).try_for_each(|chunk| fetcher.ensure(chunk))
+        let mut scratch = Scratch::default();
+        let mut chunks = fetcher.progress.chunks_of(start, length);
+        chunks.try_for_each(|chunk| fetcher.ensure(chunk, &mut scratch))
     }
 
     /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are

@@ -148,6 +148,15 @@ impl FirstNode {
     }
 }
 
+/// True for any rank of the node on which rank 0 runs, where that can be told.
+pub(super) fn is_of_first_node(place: &RankPlace) -> bool {
+    match place.node {
+        Some(node) => node == NodeId(0),
+        // Launchers fill one node after the other, or give each node a rank in turn.
+        None => place.local_rank.unwrap_or(0) == place.rank.0,
+    }
+}
+
 /// The key of a job with this secret.
 fn key_of(secret: &str) -> MeetingKey {
     MeetingKey::of(&[b"quell bcast", secret.as_bytes()])
@@ -261,11 +270,9 @@ impl<'a> Job<'a> {
     /// Where no list of hosts tells: true if this process is of the first node.
     fn is_first(&self) -> bool {
         let Some(place) = self.place else { return true };
-        match (self.wanted.purpose, place.node) {
-            (Purpose::Bcast { .. }, _) => place.rank == RankId(0),
-            (Purpose::Run { .. }, Some(node)) => node == NodeId(0),
-            // Launchers fill one node after the other, or give each node a rank in turn.
-            (Purpose::Run { .. }, None) => place.local_rank.unwrap_or(0) == place.rank.0,
+        match self.wanted.purpose {
+            Purpose::Bcast { .. } => place.rank == RankId(0),
+            Purpose::Run { .. } => is_of_first_node(place),
         }
     }
 

@@ -1,6 +1,6 @@
 //! An image's parts for `quell run`: the work of the process that brings them from other nodes.
 
-use super::meet::{FirstNode, Meeting, Purpose};
+use super::meet::{FirstNode, Meeting, Purpose, is_of_first_node};
 use crate::flags::Run;
 use crate::host;
 use quell_base::RankPlace;
@@ -40,6 +40,10 @@ const NONE: &str = "none";
 /// Brings the parts, and gives them to other nodes. `None` where that cannot be.
 fn bring(meeting: &Meeting<'_>, place: Option<&RankPlace>, parts: &ImageParts<'_>) -> Option<()> {
     let goes_on = || false;
+    if meeting.peers.is_empty() && place.is_some_and(is_of_first_node) {
+        // What programs miss meanwhile they read by themselves.
+        parts.turn_to(PartsFrom::File);
+    }
     let first = FirstNode::prepare(meeting, place, &goes_on).ok()??;
     let path = parts.path();
     let node = SpreadNode {
