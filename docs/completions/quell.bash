@@ -50,6 +50,9 @@ _quell() {
             quell,doctor)
                 cmd="quell__subcmd__doctor"
                 ;;
+            quell,export)
+                cmd="quell__subcmd__export"
+                ;;
             quell,fix)
                 cmd="quell__subcmd__fix"
                 ;;
@@ -168,7 +171,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff export predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -637,6 +640,44 @@ _quell() {
                     ;;
             esac
             _quell_names qimg
+            return 0
+            ;;
+        quell__subcmd__export)
+            opts="-o -f -q -h --format --output --force --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "perfetto speedscope csv parquet" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            _quell_names qtrace
             return 0
             ;;
         quell__subcmd__fix)

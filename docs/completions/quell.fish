@@ -41,6 +41,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "import" -d 'Make a trac
 complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a recording holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
+complete -c quell -n "__fish_quell_needs_command" -f -a "export" -d 'Write a recording in a form that another tool reads: a timeline, a flame graph, a table'
 complete -c quell -n "__fish_quell_needs_command" -f -a "predict" -d 'Predict how long programs wait for a shared file system on many nodes'
 complete -c quell -n "__fish_quell_needs_command" -f -a "validate" -d 'Show what predictions say of figures that others published'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
@@ -159,6 +160,18 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read thi
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand export" -l format -d 'The form' -r -f -a "perfetto\t'A timeline, for Perfetto and chrome://tracing'
+speedscope\t'A flame graph, for speedscope'
+csv\t'A table with a row for each call'
+parquet\t'The same table as a Parquet file'"
+complete -c quell -n "__fish_quell_using_subcommand export" -s o -l output -d 'Write to this file; `-` prints [default: named after the first trace, such as app.speedscope.json]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand export" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand export" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand export" -s f -l force -d 'Replace a file of the same name'
+complete -c quell -n "__fish_quell_using_subcommand export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l ppn -d 'Processes on each node' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
@@ -693,6 +706,7 @@ complete -c quell -n "__fish_quell_using_subcommand version" -s h -l help -d 'Pr
 complete -c quell -n "__fish_quell_using_subcommand report" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand fix" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand diff" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand export" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand predict" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand pack" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand run; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 /// The command lines of a recording, and which process ran which of them since when.
 #[derive(Debug)]
-pub(crate) struct CommandTable {
+pub struct CommandTable {
     /// Shape: distinct.
-    pub(crate) lines: Vec<Vec<String>>,
+    pub lines: Vec<Vec<String>>,
     /// Shape: one entry a process.
     processes: Vec<History>,
 }
@@ -21,7 +21,8 @@ struct History {
 }
 
 impl CommandTable {
-    pub(crate) fn new(context: &Context) -> Self {
+    /// The command lines of a recording with this context.
+    pub fn new(context: &Context) -> Self {
         let mut lines = Vec::new();
         let mut numbers: HashMap<&[String], usize> = HashMap::new();
         let mut executed: HashMap<ProcessId, Vec<(Nanos, usize)>> = HashMap::new();
@@ -51,7 +52,7 @@ impl CommandTable {
 
     /// The command that a process is running at `at`, which does not go back. The call that executes a program is
     /// still its caller's.
-    pub(crate) fn running(&mut self, process: ProcessId, at: Nanos) -> Option<usize> {
+    pub fn running(&mut self, process: ProcessId, at: Nanos) -> Option<usize> {
         let history = self.processes.get_mut(process.0 as usize)?;
         while history.commands.get(history.current + 1).is_some_and(|(since, _)| *since <= at) {
             history.current += 1;

@@ -30,6 +30,13 @@ pub fn shown(text: impl AsRef<OsStr>) -> String {
     escape(text.as_ref().as_bytes())
 }
 
+/// A cell of CSV that no spreadsheet takes for a formula: text that begins as one gets an apostrophe in front, by which they know
+/// text. Source: OWASP, "CSV injection". Numbers stay as they are.
+pub fn inert(cell: String) -> String {
+    let formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+    if formula { format!("'{cell}") } else { cell }
+}
+
 /// Tells whether a character is invisible or changes how its neighbours appear, such as the direction of a line.
 ///
 /// This is the only list of these characters; the script of HTML reports has a copy, which a test compares. All are

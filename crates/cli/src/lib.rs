@@ -77,6 +77,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Report(flags) => commands::report::run(&flags, printer),
         Command::Fix(flags) => commands::fix::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
+        Command::Export(flags) => commands::export::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => launch::run(&flags, printer),
         Command::Cache(flags) => commands::cache::run(&flags, printer),

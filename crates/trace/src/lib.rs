@@ -24,6 +24,10 @@ pub mod recording;
 pub mod resolve;
 pub mod shape;
 mod store;
+/// Parquet files as named columns.
+pub mod table {
+    pub use crate::store::columns::{ColumnValues, TableColumn, TableWriter, column, text};
+}
 pub mod touched;
 pub mod writer;
 

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod fix;
 pub(crate) mod image;
 pub(crate) mod import;

@@ -9,6 +9,7 @@ mod check;
 mod config;
 mod demo;
 mod doctor;
+mod export;
 mod image;
 mod import;
 mod modules;
@@ -30,6 +31,7 @@ pub use check::*;
 pub use config::*;
 pub use demo::*;
 pub use doctor::*;
+pub use export::*;
 pub use image::*;
 pub use import::*;
 pub use modules::*;
@@ -132,6 +134,10 @@ pub enum Command {
     Fix(Fix),
     #[command(about = "Compare two recordings: who served what, before and after")]
     Diff(Diff),
+    #[command(
+        about = "Write a recording in a form that another tool reads: a timeline, a flame graph, a table"
+    )]
+    Export(Export),
     #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
     Predict(Box<Predict>),
     #[command(about = "Show what predictions say of figures that others published")]

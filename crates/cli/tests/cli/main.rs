@@ -46,6 +46,7 @@
 //! awaited        a file that another process makes while the program waits for it
 //! bcast          `quell bcast`: nodes that find each other, and the file that they all get
 //! warm           `quell warm`: what is in memory afterwards, and what is left alone
+//! export         `quell export`: every call in the forms of other tools
 //! ```
 //!
 //! A test that needs root, ptrace or FUSE is named `privileged_*` and says `skipped, because ...` where it cannot run;
@@ -76,6 +77,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod engines;
+mod export;
 mod findings;
 mod fix;
 mod hostile;

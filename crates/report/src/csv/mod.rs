@@ -9,6 +9,7 @@ mod diff;
 mod replay;
 mod report;
 
+use quell_base::text::inert;
 use std::borrow::Borrow;
 
 pub use calibration::calibrate;
@@ -62,13 +63,6 @@ fn table<T>(columns: &[CsvColumn<T>], rows: impl IntoIterator<Item = impl Borrow
     }
     let text = writer.into_inner().expect(memory);
     String::from_utf8(text).expect("cells are text")
-}
-
-/// A cell that no spreadsheet takes for a formula: text that begins as one gets an apostrophe in front, by which they know
-/// text. Source: OWASP, "CSV injection". Numbers stay as they are.
-fn inert(cell: String) -> String {
-    let formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
-    if formula { format!("'{cell}") } else { cell }
 }
 
 /// A value as the text of a cell.

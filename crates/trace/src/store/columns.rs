@@ -15,32 +15,41 @@ use std::sync::Arc;
 
 /// The values of one column in one group of rows. Shape: one entry a row.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Values {
+pub enum ColumnValues {
+    /// 64 bits, in every row.
     Long(Vec<i64>),
+    /// 64 bits, or null.
     OptionalLong(Vec<Option<i64>>),
+    /// 32 bits, in every row.
     Word(Vec<i32>),
+    /// 32 bits, or null.
     OptionalWord(Vec<Option<i32>>),
+    /// UTF-8, in every row.
     Text(Vec<ByteArray>),
+    /// UTF-8, or null.
     OptionalText(Vec<Option<ByteArray>>),
 }
 
 /// A column's name and values.
 #[derive(Debug)]
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) values: Values,
+pub struct TableColumn {
+    /// The name. Shape: distinct in a table.
+    pub name: &'static str,
+    /// The values of the present group of rows.
+    pub values: ColumnValues,
 }
 
 /// Shorthand for the tables: a column from its name and values.
-pub(crate) fn column(name: &'static str, values: Values) -> Column {
-    Column { name, values }
+pub fn column(name: &'static str, values: ColumnValues) -> TableColumn {
+    TableColumn { name, values }
 }
 
-pub(crate) fn text(value: impl Into<Vec<u8>>) -> ByteArray {
+/// A value of a text column.
+pub fn text(value: impl Into<Vec<u8>>) -> ByteArray {
     ByteArray::from(value.into())
 }
 
-impl Values {
+impl ColumnValues {
     fn rows(&self) -> usize {
         match self {
             Self::Long(values) => values.len(),
@@ -66,7 +75,7 @@ impl Values {
 }
 
 /// Writes one Parquet file, a group of rows at a time.
-pub(crate) struct TableWriter {
+pub struct TableWriter {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
 }
@@ -80,13 +89,16 @@ impl std::fmt::Debug for TableWriter {
 impl TableWriter {
     /// Begins a table in a new file. `like` gives names and types; its values are not written. Columns in `ascending` are
     /// stored as differences.
-    pub(crate) fn create(
+    ///
+    /// # Errors
+    /// Those of write(2).
+    pub fn create(
         (file, path): (File, PathBuf),
-        like: &[Column],
+        like: &[TableColumn],
         ascending: &[&'static str],
     ) -> Result<Self, TraceError> {
         let damaged = |error| TraceError::damaged(&path, error);
-        let field = |column: &Column| {
+        let field = |column: &TableColumn| {
             let (physical, repetition, logical) = column.values.physical();
             let field = Type::primitive_type_builder(column.name, physical);
             field.with_repetition(repetition).with_logical_type(logical).build().map(Arc::new)
@@ -109,11 +121,14 @@ impl TableWriter {
     }
 
     /// Appends a group of rows. The columns are those of `create`, in its order.
-    pub(crate) fn write(&mut self, columns: &[Column]) -> Result<(), TraceError> {
+    ///
+    /// # Errors
+    /// Those of write(2).
+    pub fn write(&mut self, columns: &[TableColumn]) -> Result<(), TraceError> {
         self.write_group(columns).map_err(|error| io(&self.path, error))
     }
 
-    fn write_group(&mut self, columns: &[Column]) -> parquet::errors::Result<()> {
+    fn write_group(&mut self, columns: &[TableColumn]) -> parquet::errors::Result<()> {
         let mut group = self.writer.next_row_group()?;
         for column in columns {
             let Some(mut writer) = group.next_column()? else { break };
@@ -124,13 +139,16 @@ impl TableWriter {
     }
 
     /// Writes the footer, without which the file cannot be read.
-    pub(crate) fn finish(self) -> Result<(), TraceError> {
+    ///
+    /// # Errors
+    /// Those of write(2).
+    pub fn finish(self) -> Result<(), TraceError> {
         self.writer.close().map(drop).map_err(|error| io(&self.path, error))
     }
 }
 
 /// Leaves tables of a few rows uncompressed, because a compressor costs more than it saves.
-fn compression(like: &[Column]) -> parquet::errors::Result<Compression> {
+fn compression(like: &[TableColumn]) -> parquet::errors::Result<Compression> {
     match like.first().map_or(0, |column| column.values.rows()) {
         1..FEW_ROWS => Ok(Compression::UNCOMPRESSED),
         _ => Ok(Compression::ZSTD(ZstdLevel::try_new(3)?)),
@@ -140,24 +158,24 @@ fn compression(like: &[Column]) -> parquet::errors::Result<Compression> {
 /// Below this a table is not compressed. Not part of the format.
 const FEW_ROWS: usize = 1000;
 
-fn put(writer: &mut ColumnWriter<'_>, values: &Values) -> parquet::errors::Result<()> {
+fn put(writer: &mut ColumnWriter<'_>, values: &ColumnValues) -> parquet::errors::Result<()> {
     match (writer, values) {
-        (ColumnWriter::Int64ColumnWriter(writer), Values::Long(values)) => {
+        (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::Long(values)) => {
             writer.write_batch(values, None, None)?
         }
-        (ColumnWriter::Int64ColumnWriter(writer), Values::OptionalLong(values)) => {
+        (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::OptionalLong(values)) => {
             writer.write_batch(&present(values), Some(&levels(values)), None)?
         }
-        (ColumnWriter::Int32ColumnWriter(writer), Values::Word(values)) => {
+        (ColumnWriter::Int32ColumnWriter(writer), ColumnValues::Word(values)) => {
             writer.write_batch(values, None, None)?
         }
-        (ColumnWriter::Int32ColumnWriter(writer), Values::OptionalWord(values)) => {
+        (ColumnWriter::Int32ColumnWriter(writer), ColumnValues::OptionalWord(values)) => {
             writer.write_batch(&present(values), Some(&levels(values)), None)?
         }
-        (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text(values)) => {
+        (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::Text(values)) => {
             writer.write_batch(values, None, None)?
         }
-        (ColumnWriter::ByteArrayColumnWriter(writer), Values::OptionalText(values)) => {
+        (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::OptionalText(values)) => {
             writer.write_batch(&present(values), Some(&levels(values)), None)?
         }
         (_, values) => {

@@ -1,7 +1,7 @@
 //! The event table: `events.parquet`, one row a call, in the order in which calls ended.
 
 use super::TraceError;
-use super::columns::{Column, TableWriter, Values, column};
+use super::columns::{ColumnValues, TableColumn, TableWriter, column};
 use super::reader::{ColumnRows, RowGroup, TableReader};
 use crate::{Bytes, Call, Errno, Event, Fd, MountId, Nanos, Outcome, PathId, ProcessId, ThreadId};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
@@ -52,13 +52,16 @@ impl EventWriter {
 }
 
 /// The columns of these rows: the only definition of an event's layout. `docs/trace.md` explains each.
-fn columns(rows: &[Event], names: &[ByteArray], classes: &[ByteArray]) -> Vec<Column> {
-    let long = |field: fn(&Event) -> i64| Values::Long(rows.iter().map(field).collect());
-    let word = |field: fn(&Event) -> i32| Values::Word(rows.iter().map(field).collect());
-    let some_word = |field: fn(&Event) -> Option<i32>| Values::OptionalWord(rows.iter().map(field).collect());
-    let some_long = |field: fn(&Event) -> Option<i64>| Values::OptionalLong(rows.iter().map(field).collect());
-    let named =
-        |table: &[ByteArray]| Values::Text(rows.iter().map(|row| table[row.call as usize].clone()).collect());
+fn columns(rows: &[Event], names: &[ByteArray], classes: &[ByteArray]) -> Vec<TableColumn> {
+    let long = |field: fn(&Event) -> i64| ColumnValues::Long(rows.iter().map(field).collect());
+    let word = |field: fn(&Event) -> i32| ColumnValues::Word(rows.iter().map(field).collect());
+    let some_word =
+        |field: fn(&Event) -> Option<i32>| ColumnValues::OptionalWord(rows.iter().map(field).collect());
+    let some_long =
+        |field: fn(&Event) -> Option<i64>| ColumnValues::OptionalLong(rows.iter().map(field).collect());
+    let named = |table: &[ByteArray]| {
+        ColumnValues::Text(rows.iter().map(|row| table[row.call as usize].clone()).collect())
+    };
     vec![
         column("start", long(|event| event.start.0 as i64)),
         column("duration", long(|event| event.duration.0 as i64)),

@@ -1,7 +1,7 @@
 //! The small tables: paths, processes and the context of a recording. The writer and the reader of each table stand
 //! side by side, so that they cannot drift apart.
 
-use super::columns::{Column, TableWriter, Values, column, text};
+use super::columns::{ColumnValues, TableColumn, TableWriter, column, text};
 use super::reader::{RowGroup, TableReader};
 use super::sums::Sums;
 use super::{TraceError, create};
@@ -17,7 +17,7 @@ use std::path::Path;
 /// A table: its file, and how it is written and read.
 struct Table {
     name: &'static str,
-    columns: fn(&PathTable, &Context) -> Vec<Column>,
+    columns: fn(&PathTable, &Context) -> Vec<TableColumn>,
     read: fn(&RowGroup<'_>, &mut PathTable, &mut Context) -> Result<(), TraceError>,
 }
 
@@ -88,24 +88,24 @@ pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context)
     Ok((paths, context))
 }
 
-fn longs<T>(rows: &[T], field: impl Fn(&T) -> i64) -> Values {
-    Values::Long(rows.iter().map(field).collect())
+fn longs<T>(rows: &[T], field: impl Fn(&T) -> i64) -> ColumnValues {
+    ColumnValues::Long(rows.iter().map(field).collect())
 }
 
-fn words<T>(rows: &[T], field: impl Fn(&T) -> i32) -> Values {
-    Values::Word(rows.iter().map(field).collect())
+fn words<T>(rows: &[T], field: impl Fn(&T) -> i32) -> ColumnValues {
+    ColumnValues::Word(rows.iter().map(field).collect())
 }
 
-fn optional_words<T>(rows: &[T], field: impl Fn(&T) -> Option<i32>) -> Values {
-    Values::OptionalWord(rows.iter().map(field).collect())
+fn optional_words<T>(rows: &[T], field: impl Fn(&T) -> Option<i32>) -> ColumnValues {
+    ColumnValues::OptionalWord(rows.iter().map(field).collect())
 }
 
-fn texts<T>(rows: &[T], field: impl Fn(&T) -> String) -> Values {
-    Values::Text(rows.iter().map(|row| text(field(row))).collect())
+fn texts<T>(rows: &[T], field: impl Fn(&T) -> String) -> ColumnValues {
+    ColumnValues::Text(rows.iter().map(|row| text(field(row))).collect())
 }
 
-fn optional_texts<T>(rows: &[T], field: impl Fn(&T) -> Option<String>) -> Values {
-    Values::OptionalText(rows.iter().map(|row| field(row).map(text)).collect())
+fn optional_texts<T>(rows: &[T], field: impl Fn(&T) -> Option<String>) -> ColumnValues {
+    ColumnValues::OptionalText(rows.iter().map(|row| field(row).map(text)).collect())
 }
 
 /// Several strings in one column, as a JSON array that every reader of Parquet can parse.
@@ -117,7 +117,7 @@ fn unlist(json: &str) -> Vec<String> {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-fn path_columns(paths: &PathTable) -> Vec<Column> {
+fn path_columns(paths: &PathTable) -> Vec<TableColumn> {
     let rows: Vec<_> = paths.iter().collect();
     // The raw bytes, only where the text differs from them.
     let raw =
@@ -125,7 +125,7 @@ fn path_columns(paths: &PathTable) -> Vec<Column> {
     vec![
         column("id", words(&rows, |(id, _)| id.0 as i32)),
         column("path", texts(&rows, |(id, _)| paths.display(*id))),
-        column("bytes", Values::OptionalText(raw.collect())),
+        column("bytes", ColumnValues::OptionalText(raw.collect())),
     ]
 }
 
@@ -149,7 +149,7 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     text.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
-fn process_columns(rows: &[Process]) -> Vec<Column> {
+fn process_columns(rows: &[Process]) -> Vec<TableColumn> {
     let status = |exit: Option<Exit>| match exit? {
         Exit::Status(status) => Some(status),
         Exit::Signal(_) => None,
@@ -163,7 +163,7 @@ fn process_columns(rows: &[Process]) -> Vec<Column> {
         column("pid", words(rows, |row| row.pid.0)),
         column("parent", optional_words(rows, |row| row.parent.map(|parent| parent.0 as i32))),
         column("start", longs(rows, |row| row.start.0 as i64)),
-        column("end", Values::OptionalLong(end)),
+        column("end", ColumnValues::OptionalLong(end)),
         column("exit_status", optional_words(rows, |row| status(row.exit))),
         column("exit_signal", optional_words(rows, |row| signal(row.exit))),
     ]
@@ -185,7 +185,7 @@ fn read_processes(group: &RowGroup<'_>, rows: &mut Vec<Process>) -> Result<(), T
     Ok(())
 }
 
-fn thread_columns(rows: &[Thread]) -> Vec<Column> {
+fn thread_columns(rows: &[Thread]) -> Vec<TableColumn> {
     vec![
         column("tid", words(rows, |row| row.tid.0)),
         column("process", words(rows, |row| row.process.0 as i32)),
@@ -213,7 +213,7 @@ fn read_threads(group: &RowGroup<'_>, rows: &mut Vec<Thread>) -> Result<(), Trac
     Ok(())
 }
 
-fn execution_columns(rows: &[Execution]) -> Vec<Column> {
+fn execution_columns(rows: &[Execution]) -> Vec<TableColumn> {
     vec![
         column("process", words(rows, |row| row.process.0 as i32)),
         column("thread", words(rows, |row| row.thread.0 as i32)),
@@ -238,7 +238,7 @@ fn read_executions(group: &RowGroup<'_>, rows: &mut Vec<Execution>) -> Result<()
     Ok(())
 }
 
-fn variable_columns(rows: &[Variable]) -> Vec<Column> {
+fn variable_columns(rows: &[Variable]) -> Vec<TableColumn> {
     vec![
         column("execution", words(rows, |row| row.execution as i32)),
         column("name", texts(rows, |row| row.name.clone())),
@@ -257,7 +257,7 @@ fn read_variables(group: &RowGroup<'_>, rows: &mut Vec<Variable>) -> Result<(), 
     Ok(())
 }
 
-fn mount_columns(rows: &[Mount]) -> Vec<Column> {
+fn mount_columns(rows: &[Mount]) -> Vec<TableColumn> {
     vec![
         column("namespace", longs(rows, |row| row.namespace as i64)),
         column("mount_point", texts(rows, |row| row.mount_point.clone())),
@@ -284,7 +284,7 @@ fn read_mounts(group: &RowGroup<'_>, rows: &mut Vec<Mount>) -> Result<(), TraceE
     Ok(())
 }
 
-fn namespace_columns(rows: &[NamespaceChange]) -> Vec<Column> {
+fn namespace_columns(rows: &[NamespaceChange]) -> Vec<TableColumn> {
     vec![
         column("process", words(rows, |row| row.process.0 as i32)),
         column("at", longs(rows, |row| row.at.0 as i64)),
@@ -303,7 +303,7 @@ fn read_namespaces(group: &RowGroup<'_>, rows: &mut Vec<NamespaceChange>) -> Res
 }
 
 /// The working directory is stored under the number that `openat` uses for it.
-fn descriptor_columns(context: &Context) -> Vec<Column> {
+fn descriptor_columns(context: &Context) -> Vec<TableColumn> {
     let working = InheritedFd { fd: crate::Fd::WORKING_DIRECTORY.0, path: context.working_directory };
     let rows: Vec<_> = std::iter::once(&working).chain(&context.inherited).collect();
     vec![
@@ -323,7 +323,7 @@ fn read_descriptors(group: &RowGroup<'_>, context: &mut Context) -> Result<(), T
     Ok(())
 }
 
-fn link_columns(rows: &[SymbolicLink]) -> Vec<Column> {
+fn link_columns(rows: &[SymbolicLink]) -> Vec<TableColumn> {
     vec![
         column("path", words(rows, |row| row.path.0 as i32)),
         column("target", texts(rows, |row| row.target.clone())),
@@ -336,7 +336,7 @@ fn read_links(group: &RowGroup<'_>, rows: &mut Vec<SymbolicLink>) -> Result<(), 
     Ok(())
 }
 
-fn file_columns(rows: &[FileIdentity]) -> Vec<Column> {
+fn file_columns(rows: &[FileIdentity]) -> Vec<TableColumn> {
     vec![
         column("path", words(rows, |row| row.path.0 as i32)),
         column("device", longs(rows, |row| row.device as i64)),
@@ -363,7 +363,7 @@ fn read_files(group: &RowGroup<'_>, rows: &mut Vec<FileIdentity>) -> Result<(), 
     Ok(())
 }
 
-fn elf_columns(rows: &[ElfFile]) -> Vec<Column> {
+fn elf_columns(rows: &[ElfFile]) -> Vec<TableColumn> {
     vec![
         column("path", words(rows, |row| row.path.0 as i32)),
         column("interpreter", optional_texts(rows, |row| row.interpreter.clone())),
@@ -391,7 +391,7 @@ fn read_elf(group: &RowGroup<'_>, rows: &mut Vec<ElfFile>) -> Result<(), TraceEr
     Ok(())
 }
 
-fn stripe_columns(rows: &[Stripe]) -> Vec<Column> {
+fn stripe_columns(rows: &[Stripe]) -> Vec<TableColumn> {
     vec![
         column("path", words(rows, |row| row.path.0 as i32)),
         column("count", words(rows, |row| row.count as i32)),
@@ -419,7 +419,7 @@ pub(crate) fn write_touched(folder: &Folder, rows: &[Touched]) -> Result<(), Tra
     table.finish()
 }
 
-fn touched_columns(rows: &[Touched]) -> Vec<Column> {
+fn touched_columns(rows: &[Touched]) -> Vec<TableColumn> {
     vec![
         column("process", words(rows, |row| row.process.0 as i32)),
         column("path", words(rows, |row| row.path.0 as i32)),
