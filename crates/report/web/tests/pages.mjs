@@ -106,3 +106,10 @@ export async function makePages(directory) {
     }
     return pages;
 }
+
+/** Makes the flame graph of a start in a directory. Shape: name to path. */
+export function makeFlameGraph(directory) {
+    record(directory, "start", ["python3", "-c", PROGRAMS.start]);
+    quell(directory, ["export", "start.qtrace", "--format", "speedscope"]);
+    return { graph: join(directory, "start.speedscope.json") };
+}
