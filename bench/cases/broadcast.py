@@ -30,7 +30,11 @@ def main() -> Result:
             rig.on(1, "rm", "-rf", str(SHARED))
 
 
-def measure(nodes: list[int], place: Path) -> dict[str, list["rig.Measured"]]:
+# Metadata operations, copies of the file that the server sent, and seconds.
+Costs = tuple[int, float, float]
+
+
+def measure(nodes: list[int], place: Path) -> dict[str, list[Costs]]:
     key = place / "key"
     key.write_text("of this measurement alone\n")
     key.chmod(0o600)
@@ -38,23 +42,30 @@ def measure(nodes: list[int], place: Path) -> dict[str, list["rig.Measured"]]:
     image, copies = SHARED / "image", place / "copies"
     spread = f"{rig.QUELL} -q bcast --peers {peers} --key {key} {image}"
 
-    def start(command: str) -> "rig.Measured":
+    def start(command: str) -> Costs:
         shutil.rmtree(copies, ignore_errors=True)
         copies.mkdir()
         script = f"exec {command} {copies}/$QUELL_RIG_NODE"
+        sent = rig.bytes_sent()
         found = rig.Fixture.measure(nodes, ["sh", "-c", script], processes=1, cold=True)
+        copies_sent = (rig.bytes_sent() - sent) / (place / "content/image").stat().st_size
         for node in nodes:
             subprocess.run(["cmp", str(copies / str(node)), str(place / "content/image")], check=True)
-        return found
+        return found.total, copies_sent, found.seconds
 
     ways = {"`quell bcast`": spread, "`cp` on each node": f"cp {image}"}
     return harness.interleaved({name: lambda command=command: start(command) for name, command in ways.items()})
 
 
-def page(found: dict[str, list["rig.Measured"]], nodes: int) -> list[str]:
+def page(found: dict[str, list[Costs]], nodes: int) -> list[str]:
     lines = harness.head(
         f"A file to {nodes} nodes",
         f"{harness.setting('MEGABYTES')} MiB on a real shared file system at +{LATENCY} us; medians (least to most) of {harness.rounds()}",
-        "rounds, interleaved. Seconds until the last node has it; metadata operations of all nodes by the server's counters.",
+        "rounds, interleaved. Seconds until the last node has it; metadata operations of all nodes by the server's counters; bytes that the",
+        "server sent, in lengths of the file.",
     )
-    return [*lines, *harness.costs_of_ways(found)]
+    lines += harness.table("", "metadata operations", "files sent", "seconds")
+    for name, measured in found.items():
+        operations, sent, seconds = zip(*measured, strict=True)
+        lines.append(harness.row(name, harness.spread(operations, 0), harness.spread(sent), harness.spread(seconds)))
+    return lines

@@ -267,6 +267,8 @@ mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'Let the image take at most so much of the node\'s memory, such as 500M or 2G [default: all that is free]. A plain image on a local file system takes none' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l peers -d 'The nodes of the job, where no launcher tells: the same list on each. They give each other the parts of an image that lies on a network file system, and the first one reads it. With `none` each node reads it' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l interface -d 'Get and give parts over this network: the name or the address of an interface [default: the route to the peer]' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l output -d 'Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out: `quell run --output FILE -- CMD`' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l open-mode -d 'With --output: the use of a FILE that is there' -r -f -a "truncate\t'It is emptied, unless another step of the job is writing to it'
 append\t'Lines go to its end'"

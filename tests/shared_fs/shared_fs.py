@@ -121,6 +121,14 @@ def on(node: int, *command: str, environment: Mapping[str, str] | None = None) -
     return rig("exec", str(node), "--", *_with(environment, command))
 
 
+def bytes_sent() -> int:
+    """Bytes that the server of the rig has sent to its nodes; those between nodes do not pass it."""
+    server = json.loads(rig("status"))["processes"]["server"]["pid"]
+    lines = Path(f"/proc/{server}/net/dev").read_text().splitlines()[2:]
+    devices = {name.strip(): int(rest.split()[8]) for name, _, rest in (line.partition(":") for line in lines)}
+    return sum(count for name, count in devices.items() if name != "lo")
+
+
 def _with(environment: Mapping[str, str] | None, command: Sequence[str]) -> list[str]:
     return ["env", *(f"{name}={value}" for name, value in (environment or {}).items()), *command] if environment else [*command]
 

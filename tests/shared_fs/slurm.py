@@ -66,6 +66,10 @@ class Slurm:
             on(node, "sh", "-c", "umount /etc/hosts 2> /dev/null || true")
         shutil.rmtree(self._state)
 
+    @property
+    def munge_socket(self) -> Path:
+        return self._state / "munge/socket"
+
     def job(self, script: Path, environment: Mapping[str, str]) -> str:
         """Submits a script, waits until all its processes have ended, and returns what it printed."""
         output = script.with_suffix(".out")

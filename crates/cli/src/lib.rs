@@ -24,6 +24,7 @@ mod names;
 pub mod nodes;
 mod one_a_node;
 mod output;
+mod peers;
 mod printer;
 mod progress;
 mod roots;

@@ -20,6 +20,7 @@ use crate::published::{Awaited, Claim, Publication};
 use crate::request::{
     CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
 };
+use crate::sharing::PeersTask;
 use crate::staleness::Staleness;
 use crate::stamp;
 use crate::sys::process::SingleThreaded;
@@ -34,7 +35,7 @@ pub(crate) struct Comparing<'r> {
 impl Comparing<'_> {
     /// Opens the image and finds out where it still holds. Returns the reason for which it cannot be used too.
     pub(crate) fn before_the_start(&mut self) -> Result<(LoadedImage, Option<Unavailable>), RunError> {
-        let mut image = self.open()?;
+        let mut image = self.open(self.request.peers.as_ref())?;
         if self.request.on_stale == StalePolicy::Refuse {
             return Ok((image, None));
         }
@@ -97,7 +98,7 @@ impl Comparing<'_> {
         let OriginalsCheck::Compare { by, .. } = self.request.check else { return Ok(()) };
         let image = match image {
             Some(image) if refuses => image,
-            None if by == CheckingRank::ThisRank => self.open()?,
+            None if by == CheckingRank::ThisRank => self.open(None)?,
             // It was done before the server started.
             _ => return Ok(()),
         };
@@ -173,9 +174,9 @@ impl Comparing<'_> {
         })
     }
 
-    fn open(&self) -> Result<LoadedImage, RunError> {
+    fn open(&self, peers: Option<&PeersTask>) -> Result<LoadedImage, RunError> {
         let RunRequest { image, trust, memory, .. } = self.request;
-        LoadedImage::open(image, *trust, *memory).map_err(|source| self.image_error(source))
+        LoadedImage::open(image, *trust, *memory, peers).map_err(|source| self.image_error(source))
     }
 
     fn image_error(&self, source: ImageError) -> RunError {

@@ -1,13 +1,15 @@
 //! Copies an image from its file into memory, chunk by chunk.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicUsize;
 
-use quell_image::frames::{Decompressor, Frames};
+use quell_image::frames::{self, Decompressor, Frames};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::sys::shared::SharedMemory;
+use crate::error::{ImageError, OsError};
+use crate::peers::Peers;
+use crate::progress::{Ended, FAILED, PRESENT, Progress, Word};
 
 /// The content of the image's file.
 #[derive(Debug)]
@@ -18,22 +20,28 @@ pub(crate) enum FileForm {
     Frames(Frames),
 }
 
+/// The image's file.
+#[derive(Debug)]
+pub(crate) enum ImageFile {
+    /// Open for reading.
+    Open(OwnedFd),
+    /// It was found, and is opened only to be read: peers may bring all of it.
+    Found(OwnedFd),
+    /// In memory, as far as it has arrived.
+    Copied(Box<Fetcher>),
+}
+
 /// Copies an image from its file into memory, chunk by chunk, in any order.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    pub(crate) file: OwnedFd,
+    pub(crate) file: ImageFile,
     pub(crate) form: FileForm,
     pub(crate) memory: OwnedFd,
-    pub(crate) length: usize,
-    /// Bytes of each chunk but the last.
-    pub(crate) chunk: usize,
-    /// Shared with the server's successors: bytes fetched so far, then the state of each chunk: [`ABSENT`],
-    /// [`LOADING`], [`PRESENT`] or [`FAILED`], and how often it could not be read in units of [`ONCE`].
-    pub(crate) progress: SharedMemory,
+    pub(crate) progress: Progress,
     /// The first chunk that no prefetching thread has taken.
     pub(crate) next: AtomicUsize,
-    pub(crate) waiting: Mutex<()>,
-    pub(crate) arrived: Condvar,
+    /// They bring chunks of a plain form too.
+    pub(crate) peers: Option<Peers>,
 }
 
 /// Memory that a thread reuses from chunk to chunk.
@@ -42,90 +50,99 @@ pub(crate) struct Scratch {
     plain: Vec<u8>,
     compressed: Vec<u8>,
     decompressor: Option<Decompressor>,
+    /// The file, where this thread has opened it.
+    opened: Option<OwnedFd>,
+    /// No program waits for what this thread does.
+    is_ahead: bool,
+}
+
+impl Scratch {
+    /// For a thread that no program waits for.
+    pub(crate) fn ahead() -> Self {
+        Self { is_ahead: true, ..Self::default() }
+    }
 }
 
 impl Fetcher {
-    /// The chunks in which `length` bytes from `start` lie.
-    pub(crate) fn chunks_of(&self, start: usize, length: usize) -> std::ops::Range<usize> {
-        if length == 0 { 0..0 } else { start / self.chunk..(start + length).div_ceil(self.chunk) }
-    }
-
-    pub(crate) fn chunks(&self) -> usize {
-        self.length.div_ceil(self.chunk)
-    }
-
-    pub(crate) fn state(&self, chunk: usize) -> Result<&AtomicU64, Errno> {
-        if chunk < self.chunks() { Ok(self.progress.word(8 * (1 + chunk))) } else { Err(Errno::FAULT) }
-    }
-
-    /// Tells whether a chunk has arrived.
-    pub(crate) fn is_present(&self, chunk: usize) -> bool {
-        self.state(chunk).is_ok_and(|state| stage(state.load(Ordering::Acquire)) == PRESENT)
-    }
-
-    /// The first chunk that could not be fetched.
-    pub(crate) fn first_failed(&self) -> Option<usize> {
-        let failed = |state: &AtomicU64| stage(state.load(Ordering::Acquire)) == FAILED;
-        (0..self.chunks()).find(|chunk| self.state(*chunk).is_ok_and(failed))
+    /// Nothing of the file is in `memory` yet.
+    pub(crate) fn new(file: ImageFile, form: FileForm, memory: OwnedFd, progress: Progress) -> Self {
+        Self { file, form, memory, progress, next: AtomicUsize::new(0), peers: None }
     }
 
     /// Gives up the chunks that a dead server was fetching: they have to be fetched again.
     pub(crate) fn give_up_loading(&self) {
-        for state in (0..self.chunks()).filter_map(|chunk| self.state(chunk).ok()) {
-            let _in_any_other_state_it_stays =
-                advance(state, |now| (stage(now) == LOADING).then(|| now - LOADING + ABSENT));
+        self.progress.give_up_loading();
+        if let ImageFile::Copied(file) = &self.file {
+            file.give_up_loading();
         }
     }
 
-    pub(crate) fn fetched(&self) -> &AtomicU64 {
-        self.progress.word(0)
+    /// Bytes of the file that came from other nodes so far.
+    pub(crate) fn bytes_from_peers(&self) -> u64 {
+        match &self.file {
+            ImageFile::Copied(file) => file.bytes_from_peers(),
+            ImageFile::Open(_) | ImageFile::Found(_) => self.progress.number(Word::FromPeers),
+        }
     }
 
-    pub(crate) fn ensure(&self, chunk: usize) -> Result<(), Errno> {
-        let state = self.state(chunk)?;
-        if stage(state.load(Ordering::Acquire)) == PRESENT {
+    /// The descriptors that are still needed.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let mut descriptors = match &self.file {
+            ImageFile::Open(file) | ImageFile::Found(file) => vec![file.as_raw_fd()],
+            ImageFile::Copied(file) => file.descriptors(),
+        };
+        descriptors.push(self.memory.as_raw_fd());
+        descriptors.extend(self.peers.iter().map(Peers::descriptor));
+        descriptors
+    }
+
+    /// Makes sure that a chunk is in memory, for a program that waits for it.
+    pub(crate) fn ensure(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+        if self.progress.stage(chunk)? == PRESENT {
             return Ok(());
         }
-        // A read that failed may succeed the next time.
-        let _in_any_other_state_it_stays =
-            advance(state, |now| may_be_read_again(now).then(|| now - FAILED + ABSENT));
-        self.fetch_if_absent(chunk, &mut Scratch::default())?;
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.progress.forget_failure(chunk)?;
+        if let Some(peers) = &self.peers {
+            peers.await_chunk(&self.progress, chunk);
+        }
+        let fetched = self.fetch_if_absent(chunk, scratch);
+        // Peers may have been faster.
+        fetched.or_else(|errno| self.progress.is_present(chunk).then_some(()).ok_or(errno))?;
         loop {
-            match stage(state.load(Ordering::Acquire)) {
+            let news = self.progress.news();
+            match self.progress.stage(chunk)? {
                 PRESENT => return Ok(()),
                 FAILED => return Err(Errno::IO),
-                _ => waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                _ => self.progress.wait(news, None),
             }
         }
     }
 
     /// Fetches the chunk unless another thread has, or is about to.
     pub(crate) fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let state = self.state(chunk)?;
-        let begin = |now| (stage(now) == ABSENT).then(|| now - ABSENT + LOADING);
-        let Ok(before) = advance(state, begin) else {
+        if !self.progress.begin(chunk)? {
             return Ok(());
-        };
-        let outcome = self.copy(chunk, scratch);
-        let reached = match outcome {
-            Ok(()) => PRESENT,
-            Err(DAMAGED) => FAILED + FAILURES_MAX * ONCE,
-            Err(_) => FAILED + before - ABSENT + ONCE,
-        };
-        {
-            let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            state.store(reached, Ordering::Release);
         }
-        self.arrived.notify_all();
+        let outcome = self.copy(chunk, scratch);
+        self.progress.end(
+            chunk,
+            match outcome {
+                Ok(()) => Ended::Present,
+                Err(DAMAGED) => Ended::FailedForEver,
+                Err(_) => Ended::FailedOnce,
+            },
+        );
         outcome
     }
 
     fn copy(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let start = chunk * self.chunk;
-        scratch.plain.resize(self.chunk.min(self.length - start), 0);
+        let start = chunk * self.progress.chunk;
+        scratch.plain.resize(self.progress.bytes_of(chunk), 0);
         match &self.form {
-            FileForm::Plain => read_exact_at(&self.file, start as u64, &mut scratch.plain)?,
+            FileForm::Plain => {
+                let Scratch { plain, opened, .. } = scratch;
+                self.read_file(start as u64, plain, (opened, false))?;
+            }
             FileForm::Frames(frames) => self.decompress(frames, chunk, scratch)?,
         }
         let mut written = 0;
@@ -133,20 +150,77 @@ impl Fetcher {
             let rest = &scratch.plain[written..];
             written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
         }
-        self.fetched().fetch_add(written as u64, Ordering::Relaxed);
+        self.progress.count(Word::Fetched, written);
         Ok(())
     }
 
     fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
-        scratch.compressed.resize(bytes, 0);
-        read_exact_at(&self.file, at, &mut scratch.compressed)?;
-        let decompressor = match &mut scratch.decompressor {
+        let Scratch { plain, compressed, decompressor, opened, is_ahead } = scratch;
+        compressed.resize(bytes, 0);
+        self.read_file(at, compressed, (opened, *is_ahead))?;
+        let decompressor = match decompressor {
             Some(decompressor) => decompressor,
             none => none.insert(Decompressor::new().map_err(|_| Errno::NOMEM)?),
         };
-        decompressor.frame(chunk, &scratch.compressed, &mut scratch.plain).map_err(|_| DAMAGED)
+        decompressor.frame(chunk, compressed, plain).map_err(|_| DAMAGED)
     }
+
+    /// Fills `into` from the file, which is kept in `opened`. A thread that is ahead of programs is patient with peers.
+    fn read_file(
+        &self,
+        at: u64,
+        into: &mut [u8],
+        (opened, is_ahead): (&mut Option<OwnedFd>, bool),
+    ) -> Result<(), Errno> {
+        match &self.file {
+            ImageFile::Copied(file) => file.read_memory(at, into, is_ahead),
+            ImageFile::Open(file) => read_exact_at(file, at, into),
+            ImageFile::Found(file) => {
+                let file = match opened {
+                    Some(opened) => opened,
+                    none => none.insert(opened_again(file)?),
+                };
+                read_exact_at(file, at, into)
+            }
+        }
+    }
+
+    /// Fills `into` from the memory, as soon as that much of it has arrived.
+    pub(crate) fn read_memory(&self, at: u64, into: &mut [u8], is_ahead: bool) -> Result<(), Errno> {
+        let start = usize::try_from(at).map_err(|_| Errno::FBIG)?;
+        let mut scratch = Scratch::default();
+        for chunk in self.progress.chunks_of(start, into.len()) {
+            if let Some(peers) = self.peers.as_ref().filter(|_| is_ahead) {
+                peers.leave(&self.progress, || self.progress.is_present(chunk));
+            }
+            self.ensure(chunk, &mut scratch)?;
+        }
+        read_exact_at(&self.memory, at, into)
+    }
+}
+
+/// The file that `found` leads to, open for reading.
+pub(crate) fn opened_again(found: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/thread-self/fd/{}", found.as_raw_fd());
+    rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The table of frames of a file that `read` reads, if it is compressed.
+///
+/// **Errors** What reading gave, or a table that contradicts the file.
+pub(crate) fn frames_in(
+    file_bytes: u64,
+    read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), Errno>,
+) -> Result<Option<Frames>, ImageError> {
+    let mut first = [0; 4];
+    match read(0, &mut first) {
+        Ok(()) if frames::is_compressed(&first) => {}
+        // A file that is shorter is refused with its length in the message.
+        Ok(()) | Err(Errno::IO) => return Ok(None),
+        Err(errno) => return Err(ImageError::Unreadable(OsError(errno))),
+    }
+    Frames::read(file_bytes, &mut |at, into| Ok(read(at, into).map_err(OsError)?)).map(Some)
 }
 
 /// Fills `into` from `at`.
@@ -167,28 +241,3 @@ pub(crate) fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<
 
 /// The error of a frame that cannot be decompressed.
 pub(crate) const DAMAGED: Errno = Errno::BADMSG;
-
-const ABSENT: u64 = 0;
-const LOADING: u64 = 1;
-const PRESENT: u64 = 2;
-const FAILED: u64 = 3;
-
-/// A failed read, in the state of its chunk.
-const ONCE: u64 = 1 << 8;
-
-/// Failed reads after which a chunk is not read again: a server that does not come back must not cost one for each demand.
-pub(crate) const FAILURES_MAX: u64 = 100;
-
-/// The state of a chunk without the number of its failures.
-fn stage(state: u64) -> u64 {
-    state % ONCE
-}
-
-fn may_be_read_again(state: u64) -> bool {
-    stage(state) == FAILED && state / ONCE < FAILURES_MAX
-}
-
-/// Moves a chunk to the state that `next` names. Returns the state before, or as an error the state in which it stays.
-fn advance(state: &AtomicU64, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
-    state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
-}

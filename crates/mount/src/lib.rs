@@ -38,12 +38,15 @@ mod mount_points;
 mod namespace;
 mod output;
 mod own_root;
+mod peers;
 pub mod pmi;
+mod progress;
 mod published;
 mod rendezvous;
 mod request;
 mod run;
 mod server;
+mod sharing;
 mod staleness;
 pub mod stamp;
 pub mod stats;
@@ -64,6 +67,7 @@ pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
+pub use sharing::{ImageParts, PartsFrom, PeersTask};
 pub use stats::{OutputStats, RunStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;

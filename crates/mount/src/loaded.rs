@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quell_base::files::WalkedPath;
-use quell_image::frames::{self, Frames};
+use quell_image::frames::Frames;
 use quell_image::{Image, OpenError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -15,10 +15,12 @@ use rustix::process::Uid;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::read_exact_at;
+use crate::fetcher::{frames_in, read_exact_at};
 use crate::local::is_local;
 use crate::memory::{Memory, SharedImage};
+use crate::sharing::PeersTask;
 use crate::staleness::Staleness;
+use crate::sys::process::SingleThreaded;
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,25 +43,56 @@ pub(crate) struct LoadedImage {
 }
 
 impl LoadedImage {
-    /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: ImageTrust, budget: MemoryBudget) -> Result<Self, ImageError> {
-        let Opening { file, stat, .. } = opened(path, trust)?;
-        let file_bytes = stat.st_size.cast_unsigned();
-        let owner = Uid::from_raw(stat.st_uid);
-        let (image, memory) = match frames_of(&file, file_bytes)? {
-            Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
-            None if is_local(&file, &stat) => open_mapped(file, &stat),
-            None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
-        }?;
+    /// Opens the image at `path`: verifies its owner and form, and brings its metadata into memory. On a network file system, `peers`
+    /// help to do so.
+    pub(crate) fn open(
+        path: &Path,
+        trust: ImageTrust,
+        budget: MemoryBudget,
+        peers: Option<&PeersTask>,
+    ) -> Result<Self, ImageError> {
+        let shared = peers.and_then(|peers| Self::open_shared(path, trust, budget, peers));
+        let (image, memory, owner) = match shared {
+            Some(opened) => opened,
+            None => Self::open_alone(path, trust, budget)?,
+        };
         if image.index().roots().len() == 0 {
             return Err(ImageError::NoRoots);
         }
         Ok(Self { image, memory, owner, staleness: Arc::default() })
     }
+
+    fn open_alone(path: &Path, trust: ImageTrust, budget: MemoryBudget) -> Result<Opened, ImageError> {
+        let Opening { file, stat, .. } = opened(path, trust)?;
+        let file_bytes = stat.st_size.cast_unsigned();
+        let (image, memory) = match frames_of(&file, file_bytes)? {
+            Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
+            None if is_local(&file, &stat) => open_mapped(file, &stat),
+            None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
+        }?;
+        Ok((image, memory, Uid::from_raw(stat.st_uid)))
+    }
+
+    /// The same with peers; `None` where they are of no use, or the image turns out to be unusable: that is for the other way to tell.
+    fn open_shared(
+        path: &Path,
+        trust: ImageTrust,
+        budget: MemoryBudget,
+        peers: &PeersTask,
+    ) -> Option<Opened> {
+        let Opening { file, stat, .. } = found(path, trust, OFlags::PATH).ok()?;
+        if is_local(&file, &stat) {
+            return None;
+        }
+        let alone = SingleThreaded::verify()?;
+        let memory = Memory::to_be_shared(file, &stat, budget, (peers, &alone)).ok()?;
+        let (image, memory) = open_copied(memory).ok()?;
+        Some((image, memory, Uid::from_raw(stat.st_uid)))
+    }
 }
 
-/// An image and the memory that it is in.
-type Opened = (Image<SharedImage>, Arc<Memory>);
+/// An image, the memory that it is in, and the owner of its file.
+type Opened = (Image<SharedImage>, Arc<Memory>, Uid);
 
 /// The file of an image, which is not empty.
 #[derive(Debug)]
@@ -72,14 +105,19 @@ pub(crate) struct Opening {
 
 /// Opens the file of an image that may be trusted.
 pub(crate) fn opened(path: &Path, trust: ImageTrust) -> Result<Opening, ImageError> {
+    // A pipe must not be waited for, nor a terminal become ours.
+    found(path, trust, OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK)
+}
+
+/// The same, with these flags for open(2).
+fn found(path: &Path, trust: ImageTrust, flags: OFlags) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let way = WalkedPath::walk(path).map_err(unwalkable)?;
-    // A pipe must not be waited for, nor a terminal become ours.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let no_link = if way.is_descriptor { OFlags::empty() } else { OFlags::NOFOLLOW };
     let file =
-        rustix::fs::openat(&way.directory, &way.name, flags | no_link, Mode::empty()).map_err(unreadable)?;
+        rustix::fs::openat(&way.directory, &way.name, flags | OFlags::CLOEXEC | no_link, Mode::empty())
+            .map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
     let own = verify_owner(&stat, ImageTrust::OwnerOrRoot).and_then(|()| verify_way(&way));
@@ -123,17 +161,12 @@ pub(crate) fn verify_owner(stat: &Stat, trust: ImageTrust) -> Result<(), ImageEr
 ///
 /// **Errors** What reading gave, or a table that contradicts the file.
 pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames>, ImageError> {
-    let mut first = [0; 4];
-    match read_exact_at(file, 0, &mut first) {
-        Ok(()) if frames::is_compressed(&first) => {}
-        // A file that is shorter is refused with its length in the message.
-        Ok(()) | Err(Errno::IO) => return Ok(None),
-        Err(errno) => return Err(ImageError::Unreadable(OsError(errno))),
-    }
-    Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
+    frames_in(file_bytes, &mut |at, into| read_exact_at(file, at, into))
 }
 
-fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
+type InMemory = (Image<SharedImage>, Arc<Memory>);
+
+fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<InMemory, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let memory = Arc::new(Memory::mapped(file, stat).map_err(unreadable)?);
     Ok((Image::open(SharedImage(Arc::clone(&memory)))?, memory))
@@ -142,7 +175,7 @@ fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
 /// Copies a growing part of the image until its metadata and index are there.
 ///
 /// The first block does not tell where the index ends. Bytes that are read beyond the index are content, which the run will need.
-fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
+fn open_copied(memory: Memory) -> Result<InMemory, ImageError> {
     let memory = Arc::new(memory);
     let length = memory.bytes().len();
     let mut present = 0;

@@ -13,9 +13,9 @@
 //!
 //! A copy takes memory; the budget bounds it before anything is copied.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 use quell_image::OpenError;
 use quell_image::frames::Frames;
@@ -24,9 +24,11 @@ use rustix::io::Errno;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::{DAMAGED, Fetcher, FileForm, Scratch};
+use crate::fetcher::{DAMAGED, Fetcher, FileForm, ImageFile, Scratch, frames_in, opened_again};
+use crate::progress::{Progress, Word};
+use crate::sharing::{PeersTask, start};
 use crate::sys::mapping::Mapping;
-use crate::sys::shared::SharedMemory;
+use crate::sys::process::SingleThreaded;
 use crate::witness::{KnownTime, Witness};
 
 /// The bytes of an image, shared by its reader and by the threads that fetch them.
@@ -42,7 +44,6 @@ impl AsRef<[u8]> for SharedImage {
 /// Keeps other threads out of a [`Memory`]'s locks.
 #[derive(Debug)]
 pub(crate) struct Paused<'m> {
-    _fetching: Option<MutexGuard<'m, ()>>,
     _looking: Option<MutexGuard<'m, KnownTime>>,
 }
 
@@ -69,7 +70,39 @@ impl Memory {
         length: u64,
         budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
-        Self::to_be_copied(file, FileForm::Plain, length, CHUNK, budget)
+        Self::to_be_copied(ImageFile::Open(file), FileForm::Plain, (length, CHUNK), (0, budget))
+    }
+
+    /// Memory for an image whose file comes from other nodes of the job too: `file` need not be open for reading.
+    ///
+    /// **Errors** [`ImageError::Memory`], and what makes it impossible to have peers.
+    pub(crate) fn to_be_shared(
+        file: OwnedFd,
+        stat: &Stat,
+        budget: MemoryBudget,
+        (peers, alone): (&PeersTask, &SingleThreaded),
+    ) -> Result<Self, ImageError> {
+        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+        let length = stat.st_size.cast_unsigned();
+        budget.verify(length)?;
+        let (memory, progress) = new_memory(length, CHUNK).map_err(unreadable)?;
+        let peers = start((file.as_fd(), stat), (&memory, &progress), peers, alone).map_err(unreadable)?;
+        peers.await_chunk(&progress, 0);
+        // A node that peers do not help reads the file from here on, and opens it once.
+        let file = match progress.number(Word::FromPeers) {
+            0 => ImageFile::Open(opened_again(&file).map_err(unreadable)?),
+            _ => ImageFile::Found(file),
+        };
+        let fetcher = Fetcher { peers: Some(peers), ..Fetcher::new(file, FileForm::Plain, memory, progress) };
+        let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into, false);
+        match frames_in(length, read)? {
+            Some(frames) => {
+                let memory = (frames.length(), frames.frame_bytes());
+                let file = ImageFile::Copied(Box::new(fetcher));
+                Self::to_be_copied(file, FileForm::Frames(frames), memory, (length, budget))
+            }
+            None => Self::of(fetcher),
+        }
     }
 
     /// Memory for an image whose file is decompressed.
@@ -79,34 +112,25 @@ impl Memory {
         budget: MemoryBudget,
     ) -> Result<Self, ImageError> {
         let (length, chunk) = (frames.length(), frames.frame_bytes());
-        Self::to_be_copied(file, FileForm::Frames(frames), length, chunk, budget)
+        Self::to_be_copied(ImageFile::Open(file), FileForm::Frames(frames), (length, chunk), (0, budget))
     }
 
+    /// `taken` bytes of the budget are in use already.
     fn to_be_copied(
-        file: OwnedFd,
+        file: ImageFile,
         form: FileForm,
-        length: u64,
-        chunk: usize,
-        budget: MemoryBudget,
+        (length, chunk): (u64, usize),
+        (taken, budget): (u64, MemoryBudget),
     ) -> Result<Self, ImageError> {
-        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-        budget.verify(length)?;
-        let memory = rustix::fs::memfd_create("quell-image", MemfdFlags::CLOEXEC).map_err(unreadable)?;
-        rustix::fs::ftruncate(&memory, length).map_err(unreadable)?;
-        let length = usize::try_from(length).map_err(|_| unreadable(Errno::FBIG))?;
-        let mapping = Mapping::of(memory.as_fd(), length).map_err(unreadable)?;
-        let progress = SharedMemory::new(8 * (1 + length.div_ceil(chunk))).map_err(unreadable)?;
-        let fetcher = Fetcher {
-            file,
-            form,
-            memory,
-            length,
-            chunk,
-            progress,
-            next: AtomicUsize::new(0),
-            waiting: Mutex::new(()),
-            arrived: Condvar::new(),
-        };
+        budget.verify(length.saturating_add(taken))?;
+        let (memory, progress) =
+            new_memory(length, chunk).map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
+        Self::of(Fetcher::new(file, form, memory, progress))
+    }
+
+    fn of(fetcher: Fetcher) -> Result<Self, ImageError> {
+        let mapping = Mapping::of(fetcher.memory.as_fd(), fetcher.progress.length)
+            .map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
         Ok(Self { mapping, fetcher: Some(fetcher), witness: None })
     }
 
@@ -152,7 +176,7 @@ impl Memory {
     pub(crate) fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, FileForm::Frames(_)) && errno == DAMAGED;
-            fetcher.first_failed().filter(|_| compressed)
+            fetcher.progress.first_failed().filter(|_| compressed)
         };
         match self.fetcher.as_ref().and_then(failed) {
             Some(number) => OpenError::Frame { number }.into(),
@@ -177,7 +201,8 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return true;
         };
-        fetcher.chunks_of(self.offset_of(part), part.len()).all(|chunk| fetcher.is_present(chunk))
+        let progress = &fetcher.progress;
+        progress.chunks_of(self.offset_of(part), part.len()).all(|chunk| progress.is_present(chunk))
     }
 
     /// Brings `part`, a slice of this memory that has arrived, into this process before the kernel copies it for an
@@ -205,7 +230,9 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
-        fetcher.chunks_of(start, length).try_for_each(|chunk| fetcher.ensure(chunk))
+        let mut scratch = Scratch::default();
+        let mut chunks = fetcher.progress.chunks_of(start, length);
+        chunks.try_for_each(|chunk| fetcher.ensure(chunk, &mut scratch))
     }
 
     /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are
@@ -214,10 +241,14 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return;
         };
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch::ahead();
+        let progress = &fetcher.progress;
         loop {
+            if let Some(peers) = &fetcher.peers {
+                peers.leave(progress, || (0..progress.chunks()).all(|chunk| progress.is_present(chunk)));
+            }
             let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= fetcher.chunks() {
+            if chunk >= progress.chunks() {
                 return;
             }
             // A chunk that fails is noted as failed; a request that needs it turns to the original.
@@ -235,12 +266,17 @@ impl Memory {
 
     /// Bytes of memory that the image takes once all of it is copied; 0 for one that is mapped.
     pub(crate) fn bytes_to_copy(&self) -> u64 {
-        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.length as u64)
+        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.progress.length as u64)
     }
 
     /// Bytes that were copied so far.
     pub(crate) fn bytes_fetched(&self) -> u64 {
-        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched().load(Ordering::Relaxed))
+        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.progress.number(Word::Fetched))
+    }
+
+    /// Bytes of the image's file that came from other nodes so far.
+    pub(crate) fn bytes_from_peers(&self) -> u64 {
+        self.fetcher.as_ref().map_or(0, Fetcher::bytes_from_peers)
     }
 
     /// Before a new server's threads begin: chunks that a dead server was fetching have to be fetched again.
@@ -250,18 +286,25 @@ impl Memory {
 
     /// Holds all locks of the shared state, so that a process that is forked meanwhile can use it.
     pub(crate) fn pause(&self) -> Paused<'_> {
-        let fetching = self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting));
-        Paused { _fetching: fetching, _looking: self.witness.as_ref().map(Witness::pause) }
+        Paused { _looking: self.witness.as_ref().map(Witness::pause) }
     }
 
     /// The descriptors that are still needed, for a process that closes all others.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.fetcher
             .iter()
-            .flat_map(|fetcher| [fetcher.file.as_raw_fd(), fetcher.memory.as_raw_fd()])
+            .flat_map(Fetcher::descriptors)
             .chain(self.witness.iter().map(Witness::descriptor))
             .collect()
     }
+}
+
+/// Empty memory of this length.
+fn new_memory(length: u64, chunk: usize) -> Result<(OwnedFd, Progress), Errno> {
+    let memory = rustix::fs::memfd_create("quell-image", MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&memory, length)?;
+    let length = usize::try_from(length).map_err(|_| Errno::FBIG)?;
+    Ok((memory, Progress::new(length, chunk)?))
 }
 
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
@@ -284,13 +327,18 @@ const FIRST_FETCH: usize = 4 * CHUNK;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetcher::FAILURES_MAX;
+    use crate::progress::FAILURES_MAX;
     use std::io::Write;
 
     fn fetched(content: &[u8]) -> Memory {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Memory::to_be_fetched(file.into(), content.len() as u64, MemoryBudget::Available).unwrap()
+    }
+
+    fn file_of(memory: &Memory) -> &OwnedFd {
+        let Some(Fetcher { file: ImageFile::Open(file), .. }) = &memory.fetcher else { unreachable!() };
+        file
     }
 
     #[test]
@@ -314,7 +362,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_short_is_an_error_not_zeros() {
         let memory = fetched(&[1; CHUNK]);
-        rustix::fs::ftruncate(&memory.fetcher.as_ref().unwrap().file, 10).unwrap();
+        rustix::fs::ftruncate(file_of(&memory), 10).unwrap();
         assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
         assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
     }
@@ -324,7 +372,7 @@ mod tests {
         for (failures, then) in [(FAILURES_MAX - 1, Ok(())), (FAILURES_MAX, Err(Errno::IO))] {
             let memory = fetched(&[1; CHUNK]);
             let all = memory.mapping.as_ref();
-            let file = &memory.fetcher.as_ref().unwrap().file;
+            let file = file_of(&memory);
             rustix::fs::ftruncate(file, 10).unwrap();
             for _ in 0..failures {
                 assert_eq!(memory.ensure(all), Err(Errno::IO));

@@ -9,6 +9,7 @@ use crate::budget::MemoryBudget;
 use crate::difference::OriginalChange;
 use crate::loaded::ImageTrust;
 use crate::mode::ImageMode;
+use crate::sharing::PeersTask;
 
 /// The comparison of the image with its originals before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +116,8 @@ pub struct RunRequest {
     pub mode: ImageMode,
     /// The bound on the node's memory that the image may take.
     pub memory: MemoryBudget,
+    /// Brings parts of an image on a network file system from other nodes of the job.
+    pub peers: Option<PeersTask>,
     /// The start of this rank, for `seconds_to_exec`.
     pub began: Instant,
 }

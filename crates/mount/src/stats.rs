@@ -126,6 +126,8 @@ pub struct ImageStats {
     pub bytes_pushed: u64,
     /// Bytes of it that were copied or decompressed into the node's memory; 0 for a plain image on a local file system.
     pub bytes_fetched: u64,
+    /// Of its file, bytes that came from other nodes of the job.
+    pub bytes_from_peers: u64,
     /// Length of its file, which is less if it is compressed.
     pub file_bytes: u64,
 }

@@ -1,5 +1,6 @@
 //! Fetching: from a peer, and from the file system.
 
+use crate::beside::PartSource;
 use crate::error::SpreadError;
 use crate::fetching::SourceVerdict;
 use crate::join::approach;
@@ -66,6 +67,7 @@ impl PartFetcher<'_> {
 
     fn try_peer(&self, address: SocketAddr) -> std::result::Result<TcpStream, Left> {
         let mut stream = approach(address, self.key, self.stop)?;
+        self.shared.beside.turns_to(PartSource::Peer);
         send(&mut stream, &PeerRequest::Fetch)?;
         stream.set_read_timeout(Some(GLANCE))?;
         let began = self.shared.now();
@@ -76,9 +78,7 @@ impl PartFetcher<'_> {
                 asks_whole = false;
                 send(&mut stream, &PeerRequest::Ask(Ask { part: WHOLE, have: None }))?;
             }
-            let asks =
-                self.shared.with(|known| std::iter::from_fn(|| known.fetching.ask()).collect::<Vec<_>>());
-            for part in asks.unwrap_or_default() {
+            while let Some(part) = self.next_ask() {
                 send(&mut stream, &PeerRequest::Ask(Ask { part, have: self.digest_here(part) }))?;
             }
             let mut watched = Watched { stream: &mut stream, fetcher: self, began };
@@ -111,12 +111,35 @@ impl PartFetcher<'_> {
         }
     }
 
+    /// The next part to ask for. First come those that users of the copy wait for; what they have put there is taken over.
+    fn next_ask(&self) -> Option<u32> {
+        let beside = self.shared.beside;
+        let want = |part| self.shared.with(|known| known.fetching.want(part));
+        self.shared.with(|_| ())?;
+        std::iter::from_fn(|| beside.wanted()).for_each(|part| _ = want(part));
+        loop {
+            let part = self.shared.with(|known| known.fetching.ask())??;
+            if !beside.begins(part) || self.take_over(part).is_none() {
+                return Some(part);
+            }
+        }
+    }
+
+    fn take_over(&self, part: u32) -> Option<()> {
+        let (start, length) = self.shared.with(|known| known.facts.span(part))?;
+        let mut bytes = vec![0; length];
+        self.shared.copy.read_exact_at(&mut bytes, start).ok()?;
+        self.shared.note(part, digest(&bytes)).then_some(())
+    }
+
     /// Learns what the file is from a peer. It must be the file that is known already.
     fn learn(&self, facts: FileFacts, seal: &Digest) -> std::result::Result<(), Left> {
         let key = FileKey::of(self.key, &facts);
         let right = facts.length <= LENGTH_MAX
             && blake3::Hash::from(key.seal_of_facts()) == blake3::Hash::from(*seal);
-        (right && self.shared.learn(facts, key)).then_some(()).ok_or(Left::Peer)
+        (right && self.shared.beside.is_meant(&facts) && self.shared.learn(facts, key))
+            .then_some(())
+            .ok_or(Left::Peer)
     }
 
     /// Keeps a part that a peer gave, if it is right.
@@ -125,7 +148,7 @@ impl PartFetcher<'_> {
         let right =
             self.shared.with(|known| (known.key.confirms(part, &digest, seal), known.facts.span(part).0));
         let Some((true, start)) = right else { return Err(Left::Peer) };
-        let kept = self.shared.keep(part, digest, bytes, start).map_err(Left::Write)?;
+        let kept = self.shared.keep((part, PartSource::Peer), digest, bytes, start).map_err(Left::Write)?;
         kept.then_some(()).ok_or(Left::Peer)
     }
 
@@ -154,6 +177,7 @@ impl PartFetcher<'_> {
         if same != Some(true) {
             return Err(SpreadError::Changed);
         }
+        self.shared.beside.turns_to(PartSource::File);
         let failed = Mutex::new(None);
         std::thread::scope(|scope| {
             for _ in 1..READERS {
@@ -180,13 +204,13 @@ impl PartFetcher<'_> {
         let mut bytes = Vec::new();
         let given_up = || failed.lock().is_ok_and(|failed| failed.is_some()) || (self.stop)();
         while !given_up() {
-            let asked =
-                self.shared.with(|known| known.fetching.ask().map(|part| (part, known.facts.span(part))));
-            let Some(Some((part, (start, length)))) = asked else { return };
+            let Some(part) = self.next_ask() else { return };
+            let Some((start, length)) = self.shared.with(|known| known.facts.span(part)) else { return };
             bytes.resize(length, 0);
             let read = read_fully(file, &mut bytes, start);
             let kept = read.and_then(|()| {
                 self.shared.lock().tally.file += length as u64;
+                let part = (part, PartSource::File);
                 self.shared.keep(part, digest(&bytes), &bytes, start).map_err(SpreadError::Write)
             });
             if let (Err(error), Ok(mut failed)) = (kept, failed.lock()) {
@@ -288,7 +312,7 @@ mod tests {
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(GLANCE)).unwrap();
         let (copy, key) = (tempfile::tempfile().unwrap(), MeetingKey::of(&[b"of the job"]));
-        let shared = SharedState::new(&copy, None);
+        let shared = SharedState::new(&copy, &(), None);
         let facts = FileFacts { nonce: [0; 16], length: 1, permissions: 0, modified: (0, 0) };
         assert!(shared.learn(facts, FileKey::of(&key, &facts)));
         peer.write_all(b"!").unwrap();

@@ -6,6 +6,7 @@
 //! parts      digests and seals, by which a part is believed
 //! message    the messages between nodes
 //! state      the parts that a node has, and the threads that wait
+//! beside     other processes of the node that use the copy while it is filled
 //! join       the way to the first node, and to a place in the tree
 //! fetch      from a peer, from the file system
 //! serve      to peers
@@ -17,6 +18,7 @@
 //! key before either says more. The caller carries the key, and finds the first node.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod error;
 mod fetch;
 mod fetching;
@@ -28,6 +30,7 @@ mod places;
 mod serve;
 mod state;
 
+pub use beside::{Beside, PartSource};
 pub use error::SpreadError;
 pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, SourceVerdict, WINDOW};
 pub use join::{Contact, JOIN, Redeem};

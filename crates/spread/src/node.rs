@@ -1,5 +1,6 @@
 //! The life of a node: it joins, fetches, serves, and leaves when it is of no more use.
 
+use crate::beside::Beside;
 use crate::error::SpreadError;
 use crate::fetch::PartFetcher;
 use crate::join::{Contact, Redeem, join};
@@ -59,6 +60,8 @@ pub struct SpreadNode<'a> {
     pub path: &'a Path,
     /// The copy on this node, empty.
     pub copy: &'a File,
+    /// Its other users.
+    pub beside: &'a dyn Beside,
     /// A file on this node that may have some of the parts, such as a copy of an earlier version.
     pub old: Option<&'a File>,
     /// Peers come here.
@@ -99,13 +102,13 @@ impl SpreadNode<'_> {
                     fan_out(if nodes == 0 { NODES_GUESSED } else { nodes }, parts.clamp(1, 1 << 22) as u32);
                 let places = NodePlaces::new(nodes, fan_out);
                 let children = places.children();
-                let shared = SharedState::new(self.copy, Some(places));
+                let shared = SharedState::new(self.copy, self.beside, Some(places));
                 self.live(&shared, (key, credential), &[], (children, nodes), complete)
             }
             SpreadRole::Other { find, redeem } => {
                 let port = self.listener.local_addr().map_or(0, |address| address.port());
                 let joined = join(find, redeem, (port, self.interface), self.stop);
-                let shared = SharedState::new(self.copy, None);
+                let shared = SharedState::new(self.copy, self.beside, None);
                 match joined {
                     Some((key, NodePlace { ancestors, children, .. })) => {
                         self.live(&shared, (&key, None), &ancestors, (children, 0), complete)

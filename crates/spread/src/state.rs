@@ -1,5 +1,6 @@
 //! The parts of the file that a node has, and the threads that wait for others.
 
+use crate::beside::{Beside, PartSource};
 use crate::fetching::{Fetching, Serving};
 use crate::message::{Ask, SpreadTally};
 use crate::parts::{Digest, FileFacts, FileKey};
@@ -12,14 +13,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The state that the threads of a node share.
-#[derive(Debug)]
 pub(crate) struct SharedState<'a> {
     state: Mutex<NodeState>,
     /// A part has arrived, a peer has asked or gone, or the node ends.
     changed: Condvar,
     /// The copy that is filled.
     pub(crate) copy: &'a File,
+    /// Other users of the copy.
+    pub(crate) beside: &'a dyn Beside,
     began: Instant,
+}
+
+impl std::fmt::Debug for SharedState<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SharedState").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -65,7 +73,7 @@ pub(crate) struct FetchingPeer {
 }
 
 impl<'a> SharedState<'a> {
-    pub(crate) fn new(copy: &'a File, places: Option<NodePlaces>) -> Self {
+    pub(crate) fn new(copy: &'a File, beside: &'a dyn Beside, places: Option<NodePlaces>) -> Self {
         let state = NodeState {
             known: None,
             children: BTreeMap::new(),
@@ -75,7 +83,7 @@ impl<'a> SharedState<'a> {
             useful: Duration::ZERO,
             ends: false,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), copy, began: Instant::now() }
+        Self { state: Mutex::new(state), changed: Condvar::new(), copy, beside, began: Instant::now() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
@@ -124,8 +132,21 @@ impl<'a> SharedState<'a> {
     }
 
     /// Keeps a part that is right.
-    pub(crate) fn keep(&self, part: u32, digest: Digest, bytes: &[u8], start: u64) -> std::io::Result<bool> {
+    pub(crate) fn keep(
+        &self,
+        (part, source): (u32, PartSource),
+        digest: Digest,
+        bytes: &[u8],
+        start: u64,
+    ) -> std::io::Result<bool> {
         self.copy.write_all_at(bytes, start)?;
+        let kept = self.note(part, digest);
+        self.beside.arrived(part, source);
+        Ok(kept)
+    }
+
+    /// Notes that a part is in the copy. False if it was not asked for.
+    pub(crate) fn note(&self, part: u32, digest: Digest) -> bool {
         let now = self.now();
         let kept = self.with(|known| {
             let asked = known.fetching.arrived(part, now);
@@ -135,7 +156,7 @@ impl<'a> SharedState<'a> {
             asked
         });
         self.tell();
-        Ok(kept == Some(true))
+        kept == Some(true)
     }
 
     /// The node ends: no thread waits any longer.

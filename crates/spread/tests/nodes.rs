@@ -1,12 +1,15 @@
 //! Real nodes on this machine: threads that talk over TCP. Whatever their peers do, each ends with the right file.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use quell_spread::{Contact, FileFacts, PART, SpreadError, SpreadNode, SpreadRole, SpreadTally};
+use quell_spread::{
+    Beside, Contact, FileFacts, PART, PartSource, SpreadError, SpreadNode, SpreadRole, SpreadTally,
+};
 use quell_talk::MeetingKey;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -56,7 +59,8 @@ impl Job {
     ) -> Ended {
         let copy = tempfile::tempfile().unwrap();
         let stop = || stop.load(Ordering::Relaxed);
-        let node = SpreadNode { path, copy: &copy, old, listener, interface: None, role, stop: &stop };
+        let node =
+            SpreadNode { path, copy: &copy, beside: &(), old, listener, interface: None, role, stop: &stop };
         let mut completed = 0;
         let ended = node.spread(&mut |facts: &FileFacts| {
             completed += 1;
@@ -122,6 +126,88 @@ fn what_the_node_has_is_not_sent_again() {
         let tally = job.node(&job.path(), &listener(), role, Some(&file), &GOES_ON).unwrap();
         assert_eq!((tally.here, tally.peers), (2 * PART as u64, job.content.len() as u64 - 2 * PART as u64));
     });
+}
+
+/// Users of a copy: one has put a part there, and one waits for another part.
+#[derive(Default)]
+struct Users {
+    is_meant: bool,
+    told: AtomicBool,
+    begun: Mutex<Vec<u32>>,
+    sources: Mutex<Vec<PartSource>>,
+    arrived: AtomicUsize,
+}
+
+const PUT: u32 = 1;
+const WANTED: u32 = 4;
+
+impl Beside for Users {
+    fn is_meant(&self, _: &FileFacts) -> bool {
+        self.is_meant
+    }
+
+    fn turns_to(&self, source: PartSource) {
+        self.sources.lock().unwrap().push(source);
+    }
+
+    fn wanted(&self) -> Option<u32> {
+        (!self.told.swap(true, Ordering::Relaxed)).then_some(WANTED)
+    }
+
+    fn begins(&self, part: u32) -> bool {
+        self.begun.lock().unwrap().push(part);
+        part == PUT
+    }
+
+    fn arrived(&self, _: u32, _: PartSource) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn users_of_a_copy_are_served_first_and_what_they_put_there_is_not_got() {
+    for is_meant in [true, false] {
+        let job = Job::new(7);
+        let (first, copy) = (listener(), tempfile::tempfile().unwrap());
+        let span = PUT as usize * PART..(PUT as usize + 1) * PART;
+        std::os::unix::fs::FileExt::write_all_at(&copy, &job.content[span.clone()], span.start as u64)
+            .unwrap();
+        let at = first.local_addr().unwrap();
+        let users = Users { is_meant, ..Users::default() };
+        std::thread::scope(|scope| {
+            // A first node without children goes by itself.
+            scope.spawn(|| job.first(&first, if is_meant { 2 } else { 0 }, &GOES_ON).unwrap());
+            let find = || vec![Contact { address: at, key: Some(key()) }];
+            let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+            let (path, listener) = (job.path(), listener());
+            let node = SpreadNode {
+                path: &path,
+                copy: &copy,
+                beside: &users,
+                old: None,
+                listener: &listener,
+                interface: None,
+                role,
+                stop: &|| false,
+            };
+            let tally = node.spread(&mut |_| Ok(())).unwrap();
+            let bytes = (job.content.len() - PART) as u64;
+            let expected = if is_meant { (bytes, 0) } else { (0, bytes) };
+            assert_eq!(
+                (tally.peers, tally.file),
+                expected,
+                "another file than the one that is meant is not taken"
+            );
+        });
+        let begun = users.begun.into_inner().unwrap();
+        assert_eq!((begun[0], begun.len()), (WANTED, PARTS), "{begun:?}");
+        assert_eq!(users.arrived.into_inner(), PARTS - 1);
+        let last = if is_meant { PartSource::Peer } else { PartSource::File };
+        assert_eq!(users.sources.into_inner().unwrap().last(), Some(&last));
+        let mut got = vec![0; job.content.len()];
+        std::os::unix::fs::FileExt::read_exact_at(&copy, &mut got, 0).unwrap();
+        assert!(got == job.content);
+    }
 }
 
 #[test]

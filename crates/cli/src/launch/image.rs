@@ -8,7 +8,7 @@ use super::step;
 use crate::failure::{Failure, OURS};
 use crate::flags::{CheckFlag, ModeFlag, OnStaleFlag, Run};
 use crate::printer::Printer;
-use crate::{host, images};
+use crate::{host, images, peers};
 use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::shell::quoted_name;
 use quell_base::{NodeId, RankId, RankPlace, shown};
@@ -110,10 +110,12 @@ pub(super) fn request(
     place: Option<&RankPlace>,
     began: Instant,
 ) -> RunRequest {
+    let peers = peers::task(flags, &image, place);
     RunRequest {
         image,
         command: flags.command.clone(),
         job: host::job(place),
+        peers,
         check: check(flags, place),
         on_stale: on_stale(flags),
         refresh,

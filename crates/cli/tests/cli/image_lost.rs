@@ -5,18 +5,18 @@ use std::process::{Child, Stdio};
 
 use crate::harness::{Need, Outcome, Test, next_line, wait_until};
 
-const NEEDS: &[Need] =
+pub(crate) const NEEDS: &[Need] =
     &[Need::Root, Need::Fuse, Need::Ptrace, Need::Program("squashfuse_ll"), Need::Program("mksquashfs")];
 
 /// The image on a FUSE file system from another server, which counts as a network file system.
-struct Elsewhere<'t> {
+pub(crate) struct Elsewhere<'t> {
     test: &'t Test,
     server: Child,
 }
 
 impl<'t> Elsewhere<'t> {
     /// Packs a tree of which no part lies in the first fetch alone, and puts the image there.
-    fn of(test: &'t Test, options: &str) -> Self {
+    pub(crate) fn of(test: &'t Test, options: &str) -> Self {
         test.plant();
         for number in 1..=6 {
             let lines = (number * 1_000_000..).take(300_000).map(|line| format!("{line}\n"));

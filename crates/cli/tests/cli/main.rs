@@ -9,6 +9,7 @@
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! complete       one file for a node that has nothing else of the program
 //! parts          an image holds what a run used of its files
+//! peers          nodes of a job that give each other an image's parts
 //! compressed     an image compressed for transport, opened by every command
 //! ranks          recordings of several ranks and widths, packed together
 //! learn          what a run had to ask of the originals, and the image that answers it
@@ -98,6 +99,7 @@ mod output;
 mod pack_and_run;
 mod packaging;
 mod parts;
+mod peers;
 mod programs;
 mod ranks;
 mod recorded_start;

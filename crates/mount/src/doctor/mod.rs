@@ -131,7 +131,7 @@ pub struct ImageFacts {
 /// **Errors** see [`ImageError`].
 pub fn image(path: &Path, trust: ImageTrust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
-    let loaded = LoadedImage::open(path, trust, MemoryBudget::Available)?;
+    let loaded = LoadedImage::open(path, trust, MemoryBudget::Available, None)?;
     let path =
         |place: quell_image::IndexedDirectory<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();

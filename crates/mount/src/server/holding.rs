@@ -136,6 +136,7 @@ impl Holding {
             bytes: self.image.length(),
             files: self.image.index().totals().held_files,
             bytes_fetched: self.memory.bytes_fetched(),
+            bytes_from_peers: self.memory.bytes_from_peers(),
             file_bytes: self.memory.file_bytes(),
             ..ImageStats::default()
         };

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -70,6 +70,15 @@ impl SharedMemory {
         // SAFETY: the mapping is page-aligned, so the address is a multiple of 8; it is mapped as long as `self`
         // lives, and zeroed at first. What an `Exclusive` hands out as bytes is used as words only between its uses.
         unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
+    }
+
+    /// The first half of the integer at byte `at`, to wait for its change.
+    ///
+    /// **Panics** as [`Self::word`].
+    pub(crate) fn half_word(&self, at: usize) -> &AtomicU32 {
+        let word = self.word(at).as_ptr().cast();
+        // SAFETY: aligned and mapped as in `word`; no place of this memory is used both as a whole word and as a half.
+        unsafe { AtomicU32::from_ptr(word) }
     }
 
     /// Makes every page present and writable in this process.

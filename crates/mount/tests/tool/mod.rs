@@ -52,6 +52,7 @@ fn pack(mut arguments: impl Iterator<Item = OsString>) {
 
 fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
     let mut request = RunRequest {
+        peers: None,
         image: PathBuf::new(),
         command: Vec::new(),
         job: String::new(),

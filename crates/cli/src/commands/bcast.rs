@@ -1,15 +1,11 @@
 //! `quell bcast`.
 
-mod addresses;
-mod meet;
-mod munge;
-
 use crate::failure::Failure;
 use crate::flags::Bcast;
 use crate::host;
+use crate::peers::{FirstNode, Meeting, Purpose};
 use crate::printer::Printer;
 use crate::signals::Signals;
-use meet::FirstNode;
 use quell_base::files::{Durability, OutputFile, OutputMode, OutputPlace, directory_of};
 use quell_base::shown;
 use quell_spread::{FileFacts, SpreadError, SpreadNode, SpreadTally};
@@ -24,7 +20,7 @@ pub(crate) fn run(flags: &Bcast, printer: &mut Printer) -> Result<u8, Failure> {
     let stop = || signals.have_come();
     let place = host::rank_place();
     let dest = destination(flags);
-    let Some(meeting) = FirstNode::prepare(flags, place.as_ref(), &dest, &stop)? else {
+    let Some(meeting) = FirstNode::prepare(&wanted(flags, &dest), place.as_ref(), &stop)? else {
         // Another rank of this node acts.
         return Ok(0);
     };
@@ -42,6 +38,7 @@ pub(crate) fn run(flags: &Bcast, printer: &mut Printer) -> Result<u8, Failure> {
     let node = SpreadNode {
         path: &flags.image,
         copy: &copy,
+        beside: &(),
         old: old.as_ref(),
         listener: meeting.listener(),
         interface: meeting.interface(),
@@ -60,6 +57,17 @@ pub(crate) fn run(flags: &Bcast, printer: &mut Printer) -> Result<u8, Failure> {
         }
         Err(SpreadError::Interrupted) => Err(Failure::message("interrupted").status(signals.status())),
         Err(error) => Err(explain(flags, &dest, error)),
+    }
+}
+
+fn wanted<'a>(flags: &'a Bcast, dest: &'a Path) -> Meeting<'a> {
+    Meeting {
+        image: &flags.image,
+        peers: &flags.peers,
+        key: flags.key.as_deref(),
+        interface: flags.interface.as_deref(),
+        port: flags.port,
+        purpose: Purpose::Bcast { dest },
     }
 }
 

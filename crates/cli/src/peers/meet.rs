@@ -8,18 +8,19 @@
 //! other launchers    the file
 //! ```
 //!
-//! The file, `IMG.bcast-N`, is beside the image: mode 0600, removed in the end. Only the first node writes it.
+//! PMI serves `quell bcast` alone: under `quell run` it is the program's. The file, `IMG.bcast-N` or `IMG.peers-N`, is beside the image:
+//! mode 0600, removed in the end. Only the first node writes it, and others read it where the hosts do not answer.
 
 use super::{addresses, munge};
 use crate::failure::Failure;
-use crate::flags::Bcast;
 use crate::host;
 use quell_base::files::{Durability, OutputMode, read_private, replace};
 use quell_base::launcher::first_host;
-use quell_base::{RankId, RankPlace, shown};
+use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_spread::{Contact, SpreadRole};
 use quell_talk::MeetingKey;
 use rustix::fs::CWD;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -27,8 +28,31 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 
+/// The wish of a process to meet those of other nodes.
+pub(crate) struct Meeting<'a> {
+    /// The file, on a file system that all nodes see.
+    pub(crate) image: &'a Path,
+    /// The nodes, where no launcher tells.
+    pub(crate) peers: &'a [String],
+    /// The file of the secret.
+    pub(crate) key: Option<&'a Path>,
+    /// The network.
+    pub(crate) interface: Option<&'a str>,
+    pub(crate) port: Option<u16>,
+    pub(crate) purpose: Purpose<'a>,
+}
+
+/// The use of a file that nodes give each other.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose<'a> {
+    /// A copy at `dest`. All ranks come.
+    Bcast { dest: &'a Path },
+    /// An image. One process of each node comes, of any rank. The length and the time of modification tell versions apart.
+    Run { version: (u64, (i64, i64)) },
+}
+
 /// The first node as others find it.
-pub(super) struct FirstNode {
+pub(crate) struct FirstNode {
     listener: TcpListener,
     interface: Option<IpAddr>,
     side: Side,
@@ -50,7 +74,7 @@ enum Side {
 
 /// The job as both sides know it.
 struct Job<'a> {
-    flags: &'a Bcast,
+    wanted: &'a Meeting<'a>,
     place: Option<&'a RankPlace>,
     /// Distinguishes the jobs of a user.
     name: String,
@@ -66,24 +90,26 @@ struct Job<'a> {
 
 impl FirstNode {
     /// Finds out what this process is in its job; `None` if another rank acts for this node.
-    pub(super) fn prepare(
-        flags: &Bcast,
+    pub(crate) fn prepare(
+        wanted: &Meeting<'_>,
         place: Option<&RankPlace>,
-        dest: &Path,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Self>, Failure> {
-        let interface = flags.interface.as_deref().map(addresses::of_interface).transpose()?;
-        let job = Job::of(flags, place)?;
+        let interface = wanted.interface.map(addresses::of_interface).transpose()?;
+        let job = Job::of(wanted, place)?;
         let (listener, first) = job.listen(interface)?;
         // All nodes of a job come to the first at once. The kernel cuts the number to its own limit.
         _ = rustix::net::listen(&listener, BACKLOG);
-        let acts = place.and_then(|place| place.local_rank).is_none_or(|local| local == 0);
+        let acts = match wanted.purpose {
+            Purpose::Bcast { .. } => place.and_then(|place| place.local_rank).is_none_or(|local| local == 0),
+            Purpose::Run { .. } => true,
+        };
         let space = job.key_value_space();
         let shared = match space {
             Some(descriptor) => share(descriptor, first.then(|| told(&listener, interface)), stop),
             None => None,
         };
-        let node = if acts { job.only_one_of_node(dest) } else { None };
+        let node = if acts { job.only_one_of_node() } else { None };
         let Some(node) = node else { return Ok(None) };
         let side = match first {
             true => job.first(&listener, interface, shared)?,
@@ -92,19 +118,19 @@ impl FirstNode {
         Ok(Some(Self { listener, interface, side, _node: node }))
     }
 
-    pub(super) fn listener(&self) -> &TcpListener {
+    pub(crate) fn listener(&self) -> &TcpListener {
         &self.listener
     }
 
-    pub(super) fn interface(&self) -> Option<IpAddr> {
+    pub(crate) fn interface(&self) -> Option<IpAddr> {
         self.interface
     }
 
-    pub(super) fn is_first(&self) -> bool {
+    pub(crate) fn is_first(&self) -> bool {
         matches!(self.side, Side::First { .. })
     }
 
-    pub(super) fn role(&self) -> SpreadRole<'_> {
+    pub(crate) fn role(&self) -> SpreadRole<'_> {
         match &self.side {
             Side::First { key, credential, nodes, .. } => {
                 SpreadRole::First { key, credential: credential.as_deref(), nodes: *nodes }
@@ -114,11 +140,20 @@ impl FirstNode {
     }
 
     /// Removes the file.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         if let Side::First { file: Some(file), .. } = self.side {
             // A file that stays does no harm: later jobs replace it.
             _ = std::fs::remove_file(file);
         }
+    }
+}
+
+/// True for any rank of the node on which rank 0 runs, where that can be told.
+pub(super) fn is_of_first_node(place: &RankPlace) -> bool {
+    match place.node {
+        Some(node) => node == NodeId(0),
+        // Launchers fill one node after the other, or give each node a rank in turn.
+        None => place.local_rank.unwrap_or(0) == place.rank.0,
     }
 }
 
@@ -176,28 +211,33 @@ fn share(
 }
 
 impl<'a> Job<'a> {
-    fn of(flags: &'a Bcast, place: Option<&'a RankPlace>) -> Result<Self, Failure> {
+    fn of(wanted: &'a Meeting<'a>, place: Option<&'a RankPlace>) -> Result<Self, Failure> {
         let user = rustix::process::geteuid().as_raw();
-        let name = match flags.peers.is_empty() {
+        let name = match wanted.peers.is_empty() {
             true => host::job(place),
-            false => flags.peers.join(","),
+            false => wanted.peers.join(","),
         };
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let open_mpi = flags.peers.is_empty() && place.is_some_and(|place| place.name == "Open MPI");
-        let secret = match &flags.key {
+        let open_mpi = wanted.peers.is_empty() && place.is_some_and(|place| place.name == "Open MPI");
+        let secret = match wanted.key {
             Some(path) => Some(read_key(path)?),
             None => variable("OMPI_MCA_orte_precondition_transports").filter(|_| open_mpi),
         };
-        let hosts = !flags.peers.is_empty() || place.is_some_and(|place| place.name == "Slurm");
+        let hosts = !wanted.peers.is_empty() || place.is_some_and(|place| place.name == "Slurm");
         let by_munge = secret.is_none() && hosts && munge::is_here();
-        let several = !flags.peers.is_empty() || place.is_some_and(|place| place.ranks != Some(1));
+        let several = !wanted.peers.is_empty() || place.is_some_and(|place| place.ranks != Some(1));
         let by_file = several && !(hosts && (secret.is_some() || by_munge));
+        // Images of one step have ports of their own.
+        let name = match wanted.purpose {
+            Purpose::Bcast { .. } => name,
+            Purpose::Run { version } => format!("{name} {version:?}"),
+        };
         let number = MeetingKey::of(&[b"port", name.as_bytes(), &user.to_le_bytes()]).derive("port", b"");
         let start = PORTS.start + u16::from_le_bytes([number[0], number[1]]) % (PORTS.end - PORTS.start);
         // Of the processes at the first host of a list, the one that gets its port is the first node.
-        let tries = if flags.peers.is_empty() { TRIES } else { 1 };
-        let ports = flags.port.map_or_else(|| (start..start + tries).collect(), |port| vec![port]);
-        Ok(Self { flags, place, name, ports, secret, by_munge, by_file })
+        let tries = if wanted.peers.is_empty() { TRIES } else { 1 };
+        let ports = wanted.port.map_or_else(|| (start..start + tries).collect(), |port| vec![port]);
+        Ok(Self { wanted, place, name, ports, secret, by_munge, by_file })
     }
 
     /// A listener, and whether this is the first node.
@@ -208,7 +248,7 @@ impl<'a> Job<'a> {
                 .context(format!("cannot listen at `{any}`"))
                 .hint("`--interface` names an interface of this node, `--port` a free port")
         };
-        if let Some(first) = self.flags.peers.first() {
+        if let Some(first) = self.wanted.peers.first() {
             // Only the first host can listen at its address.
             let addresses = addresses::of_host(first, &self.ports);
             let is_here = |address: &SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
@@ -217,31 +257,45 @@ impl<'a> Job<'a> {
             if let Some(listener) = here.iter().find_map(at) {
                 return Ok((listener, true));
             }
-        } else if self.place.is_none_or(|place| place.rank == RankId(0)) {
+        } else if self.is_first() {
             let derived = self.ports.iter().find_map(|port| TcpListener::bind((any, *port)).ok());
             let listener = derived.map_or_else(|| TcpListener::bind((any, 0)), Ok).map_err(refused)?;
             return Ok((listener, true));
         }
-        let port = self.flags.port.unwrap_or(0);
+        let port = self.wanted.port.unwrap_or(0);
         let listener = TcpListener::bind((any, port)).or_else(|_| TcpListener::bind((any, 0)));
         Ok((listener.map_err(refused)?, false))
     }
 
+    /// Where no list of hosts tells: true if this process is of the first node.
+    fn is_first(&self) -> bool {
+        let Some(place) = self.place else { return true };
+        match self.wanted.purpose {
+            Purpose::Bcast { .. } => place.rank == RankId(0),
+            Purpose::Run { .. } => is_of_first_node(place),
+        }
+    }
+
     /// PMI's descriptor, of the launcher that speaks its first version.
     fn key_value_space(&self) -> Option<i32> {
-        let is_pmi = self.flags.peers.is_empty() && self.place?.name == "PMI";
+        let is_for_us = self.wanted.peers.is_empty() && matches!(self.wanted.purpose, Purpose::Bcast { .. });
+        let is_pmi = is_for_us && self.place?.name == "PMI";
         std::env::var("PMI_FD").ok().filter(|_| is_pmi)?.parse().ok()
     }
 
     /// Makes sure that only one rank of this node acts, where the launcher does not number those of a node. Outer `None` if another
     /// one does.
-    fn only_one_of_node(&self, dest: &Path) -> Option<Option<UnixListener>> {
-        let numbered = self.place.is_none_or(|place| place.local_rank.is_some());
-        if numbered {
-            return Some(None);
-        }
+    fn only_one_of_node(&self) -> Option<Option<UnixListener>> {
+        let dest = match self.wanted.purpose {
+            Purpose::Bcast { .. } if self.place.is_none_or(|place| place.local_rank.is_some()) => {
+                return Some(None);
+            }
+            Purpose::Bcast { dest } => std::path::absolute(dest).unwrap_or_else(|_| dest.to_owned()),
+            // The ranks of a launcher have chosen one of them.
+            Purpose::Run { .. } if self.place.is_some() => return Some(None),
+            Purpose::Run { .. } => PathBuf::new(),
+        };
         let user = rustix::process::geteuid();
-        let dest = std::path::absolute(dest).unwrap_or_else(|_| dest.to_owned());
         let parts: [&[u8]; 3] =
             [self.name.as_bytes(), dest.as_os_str().as_encoded_bytes(), &user.as_raw().to_le_bytes()];
         let address = UnixAddress::from_abstract_name(MeetingKey::of(&parts).name()).ok()?;
@@ -264,7 +318,7 @@ impl<'a> Job<'a> {
         shared: Option<String>,
     ) -> Result<Side, Failure> {
         let from_space = shared.as_deref().and_then(|line| Some(line.split_once('/')?.0.to_owned()));
-        let by_file = self.by_file && from_space.is_none();
+        let by_file = self.by_file && from_space.is_none() && !self.is_at_a_host(listener, interface);
         let secret = match from_space.or_else(|| self.secret.clone()) {
             Some(secret) => secret,
             None => random_secret()?,
@@ -282,6 +336,14 @@ impl<'a> Job<'a> {
         Ok(Side::First { key, credential, nodes, file })
     }
 
+    /// True if others have the key, and find this node at a host and a port that they know.
+    fn is_at_a_host(&self, listener: &TcpListener, interface: Option<IpAddr>) -> bool {
+        let addresses = told(listener, interface);
+        let known: Vec<SocketAddr> =
+            self.hosts().iter().flat_map(|host| addresses::of_host(host, &self.ports)).collect();
+        self.secret.is_some() && addresses.iter().any(|address| known.contains(address))
+    }
+
     fn other(&self, shared: Option<String>) -> Side {
         if let Some(line) = shared {
             return Side::Other { find: Box::new(move || contacts(&line)) };
@@ -290,20 +352,26 @@ impl<'a> Job<'a> {
         let (hosts, ports) = (self.hosts(), self.ports.clone());
         let has_key = key.is_some() || self.by_munge;
         let file = self.by_file.then(|| self.file());
+        let tries = Cell::new(0);
         let find = move || {
+            tries.set(tries.get() + 1);
             let at_host = |host: &String| addresses::of_host(host, &ports);
             let known = hosts.iter().filter(|_| has_key).flat_map(at_host);
             let known = known.map(|address| Contact { address, key: key.clone() });
-            let written =
-                file.as_deref().and_then(read_secret).map(|text| contacts(&text)).unwrap_or_default();
-            known.chain(written).collect()
+            let mut known: Vec<Contact> = known.collect();
+            // Each look costs the file system some operations.
+            if known.is_empty() || tries.get() > TRIES_AT_HOSTS {
+                let text = file.as_deref().and_then(read_secret);
+                known.extend(text.map(|text| contacts(&text)).unwrap_or_default());
+            }
+            known
         };
         Side::Other { find: Box::new(find) }
     }
 
     /// Hosts of which one may be the first node.
     fn hosts(&self) -> Vec<String> {
-        if let Some(first) = self.flags.peers.first() {
+        if let Some(first) = self.wanted.peers.first() {
             return vec![first.clone()];
         }
         let variable = |name: &str| std::env::var(name).ok();
@@ -319,8 +387,8 @@ impl<'a> Job<'a> {
 
     /// Nodes of the job; 0 if that is not known.
     fn nodes(&self) -> u32 {
-        if !self.flags.peers.is_empty() {
-            return self.flags.peers.len() as u32;
+        if !self.wanted.peers.is_empty() {
+            return self.wanted.peers.len() as u32;
         }
         let Some(place) = self.place else { return 1 };
         let counted = place.ranks.zip(place.local_ranks).map(|(ranks, here)| ranks.div_ceil(here.max(1)));
@@ -330,9 +398,13 @@ impl<'a> Job<'a> {
     /// The path of the file. Its name is one of sixteen, by the job.
     fn file(&self) -> PathBuf {
         let slot = MeetingKey::of(&[b"slot", self.name.as_bytes()]).derive("slot", b"")[0] % 16;
-        let mut name = self.flags.image.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".bcast-{slot:x}"));
-        self.flags.image.with_file_name(name)
+        let mut name = self.wanted.image.file_name().unwrap_or_default().to_owned();
+        let kind = match self.wanted.purpose {
+            Purpose::Bcast { .. } => "bcast",
+            Purpose::Run { .. } => "peers",
+        };
+        name.push(format!(".{kind}-{slot:x}"));
+        self.wanted.image.with_file_name(name)
     }
 }
 
@@ -358,6 +430,9 @@ fn read_key(path: &Path) -> Result<String, Failure> {
             .hint("(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one")
     })
 }
+
+/// Times that a node looks for the first one at the hosts that it knows, before it looks for a file.
+const TRIES_AT_HOSTS: u32 = 4;
 
 /// Ports of first nodes: below those that systems give away, above those of most services.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;

@@ -1,0 +1,94 @@
+//! An image's parts for `quell run`: the work of the process that brings them from other nodes.
+
+use super::meet::{FirstNode, Meeting, Purpose, is_of_first_node};
+use crate::flags::Run;
+use crate::host;
+use quell_base::RankPlace;
+use quell_mount::{ImageParts, PartsFrom, PeersTask};
+use quell_spread::{Beside, FileFacts, PartSource, SpreadNode};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The work that brings the image's parts from other nodes, if the job has any. A rank that joins others never begins it.
+pub(crate) fn task(flags: &Run, image: &Path, place: Option<&RankPlace>) -> Option<PeersTask> {
+    if flags.peers.first().is_some_and(|first| first == NONE) {
+        return None;
+    }
+    if flags.peers.is_empty() && host::is_one_node(place) {
+        return None;
+    }
+    let (peers, interface) = (flags.peers.clone(), flags.interface.clone());
+    let (image, place) = (std::path::absolute(image).ok()?, place.cloned());
+    let bring = move |parts: &ImageParts<'_>| {
+        let meeting = Meeting {
+            image: &image,
+            peers: &peers,
+            key: None,
+            interface: interface.as_deref(),
+            port: None,
+            purpose: Purpose::Run { version: parts.version() },
+        };
+        // Without peers each node reads the file system: there is nothing to tell.
+        _ = bring(&meeting, place.as_ref(), parts);
+    };
+    Some(PeersTask(Arc::new(bring)))
+}
+
+/// The value of `--peers` without which nodes would look for each other.
+const NONE: &str = "none";
+
+/// Brings the parts, and gives them to other nodes. `None` where that cannot be.
+fn bring(meeting: &Meeting<'_>, place: Option<&RankPlace>, parts: &ImageParts<'_>) -> Option<()> {
+    let goes_on = || false;
+    if meeting.peers.is_empty() && place.is_some_and(is_of_first_node) {
+        // What programs miss meanwhile they read by themselves.
+        parts.turn_to(PartsFrom::File);
+    }
+    let first = FirstNode::prepare(meeting, place, &goes_on).ok()??;
+    let path = parts.path();
+    let node = SpreadNode {
+        path: &path,
+        copy: parts.copy(),
+        beside: &Users(parts),
+        old: None,
+        listener: first.listener(),
+        interface: first.interface(),
+        role: first.role(),
+        stop: &goes_on,
+    };
+    let spread = node.spread(&mut |_| Ok(()));
+    first.end();
+    spread.ok().map(|_| ())
+}
+
+/// The ranks and servers that use the parts.
+struct Users<'p>(&'p ImageParts<'p>);
+
+impl Beside for Users<'_> {
+    fn is_meant(&self, facts: &FileFacts) -> bool {
+        (facts.length, facts.modified) == self.0.version()
+    }
+
+    fn turns_to(&self, source: PartSource) {
+        self.0.turn_to(of(source));
+    }
+
+    fn wanted(&self) -> Option<u32> {
+        self.0.wanted()
+    }
+
+    fn begins(&self, part: u32) -> bool {
+        self.0.begin(part)
+    }
+
+    fn arrived(&self, part: u32, source: PartSource) {
+        self.0.arrive(part, of(source));
+    }
+}
+
+fn of(source: PartSource) -> PartsFrom {
+    match source {
+        PartSource::Peer => PartsFrom::Peer,
+        PartSource::File => PartsFrom::File,
+    }
+}

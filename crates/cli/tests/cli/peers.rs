@@ -1,0 +1,73 @@
+//! Nodes of a job that give each other an image's parts.
+//!
+//! The nodes are processes of this machine. Each sees the image on a mount of its own, so they share no namespace.
+
+use std::process::{Child, Stdio};
+
+use crate::harness::{Need, QUELL, Test, next_line, wait_until};
+use crate::image_lost::{Elsewhere, NEEDS};
+
+/// The first rank of a node, as Open MPI starts it.
+fn start(test: &Test, rank: u32, words: &[&str]) -> Child {
+    let stats = format!("stats-{rank}.json");
+    let image = format!("{}/app.qimg", ["mounted", "second"][rank as usize]);
+    let script = format!("cat env/data/* > got-{rank}; echo ready; read -r line || true");
+    let run = [*QUELL, "run", "--check", "none", "--stats", &stats];
+    let mut command = test.command(&[&run[..], words, &[&image, "--", "sh", "-c", &script]].concat());
+    for (name, value) in [("RANK", rank), ("SIZE", 2), ("LOCAL_RANK", 0), ("LOCAL_SIZE", 1)] {
+        command.env(format!("OMPI_COMM_WORLD_{name}"), value.to_string());
+    }
+    command.env("PMIX_NAMESPACE", format!("job-{}", std::process::id()));
+    command.env("OMPI_MCA_orte_precondition_transports", format!("{:032x}", std::process::id()));
+    command.env("OMPI_MCA_orte_hnp_uri", "1.0;tcp://127.0.0.1:9");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until a node has read everything, which must be right.
+fn read_all(test: &Test, rank: u32, node: &mut Child) {
+    assert_eq!(next_line(node), "ready");
+    assert!(test.read(&format!("got-{rank}")) == test.read("plain"), "other content");
+}
+
+/// What the statistics of a node that is over say of its image.
+fn counted(test: &Test, rank: u32, name: &str) -> u64 {
+    let counted = test.read_json(&format!("stats-{rank}.json"));
+    assert_eq!(counted["original"]["read"], 0, "{counted}");
+    counted["image"][name].as_u64().unwrap()
+}
+
+/// The bytes that the second node of a job gets from the first one, and the length of the image's file.
+fn from_first(test: &Test, words: &[&str]) -> (u64, u64) {
+    let nodes = [0, 1].map(|rank| {
+        let mut node = start(test, rank, words);
+        read_all(test, rank, &mut node);
+        node
+    });
+    for mut node in nodes {
+        drop(node.stdin.take());
+        test.wait(node).succeeds();
+    }
+    assert_eq!(counted(test, 0, "bytes_from_peers"), 0);
+    (counted(test, 1, "bytes_from_peers"), counted(test, 1, "file_bytes"))
+}
+
+#[test]
+fn privileged_one_node_reads_the_image_and_the_other_gets_it_from_there() {
+    for options in ["", "--compress"] {
+        let Some(test) = Test::privileged(&[NEEDS, &[Need::Program("umount")]].concat()) else { return };
+        let _first = Elsewhere::of(&test, options);
+        test.script("mkdir second").succeeds();
+        let mut command = test.command(&["squashfuse_ll", "-f", "packed.sqfs", "second"]);
+        let mut server = command.stdin(Stdio::null()).spawn().unwrap();
+        wait_until("the image is there too", || test.path("second/app.qimg").exists());
+        // A busy machine may start a node so slowly that it reads the image by itself.
+        wait_until("all of the image comes from the first node", || {
+            let (bytes, all) = from_first(&test, &[]);
+            bytes == all
+        });
+        assert_eq!(from_first(&test, &["--peers", "none"]).0, 0, "{options}");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        test.script("umount -l second").succeeds();
+    }
+}

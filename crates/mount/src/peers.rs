@@ -1,0 +1,175 @@
+//! Waits for chunks that other nodes of the job may bring, as ranks and servers do it. [`crate::sharing`] starts the process that talks
+//! with those nodes.
+//!
+//! Peers only add a source. A program that waits for a chunk longer than plain reading might take, or that has waited in vain too
+//! often, reads the file system as if there were none.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::progress::{ABSENT, EXPECTED, Progress, Word};
+
+/// Values of [`Word::Source`]: at first other nodes are looked for.
+const SEARCHING: u64 = 0;
+pub(crate) const FROM_PEERS: u64 = 1;
+pub(crate) const FROM_FILE: u64 = 2;
+
+/// The longest that a program waits for a chunk, or for the first node, before the file system is read beside.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A wait that is no longer counts as none: plain reading takes as long.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// All waits beyond [`GRACE`] together. After them this node waits for no peer any more.
+const ALLOWANCE: Duration = Duration::from_millis(900);
+
+/// From one look at the process to the next.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The process that talks with other nodes.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    began: Instant,
+    /// A pipe that the process alone holds the other end of.
+    lives: OwnedFd,
+}
+
+impl Peers {
+    pub(crate) fn new(lives: OwnedFd) -> Self {
+        Self { began: Instant::now(), lives }
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.lives.as_raw_fd()
+    }
+
+    /// Waits for a chunk that a program misses, as long as that costs no more than reading it.
+    pub(crate) fn await_chunk(&self, progress: &Progress, chunk: usize) {
+        let began = Instant::now();
+        let mut is_wanted = false;
+        while began.elapsed() < PATIENCE && !self.are_given_up(progress) && self.live_for(Duration::ZERO) {
+            let news = progress.news();
+            match progress.stage(chunk) {
+                Ok(EXPECTED) => {}
+                // A process that reads the file itself does so no sooner than the caller.
+                Ok(ABSENT) if progress.number(Word::Source) != FROM_FILE => {}
+                _ => break,
+            }
+            if !is_wanted {
+                progress.want(chunk);
+                is_wanted = true;
+            }
+            progress.wait(news, Some(LOOK));
+        }
+        if is_wanted {
+            let excess = began.elapsed().saturating_sub(GRACE);
+            progress.count(Word::Waited, excess.as_micros() as usize);
+        }
+    }
+
+    /// Waits, for a thread that fetches ahead of programs, until the process is gone, it is of no use, or `is_there` says so.
+    pub(crate) fn leave(&self, progress: &Progress, is_there: impl Fn() -> bool) {
+        while !is_there() && !self.are_given_up(progress) && self.live_for(LOOK) {}
+    }
+
+    /// No program waits for peers: the first node came late or never, or waits have taken too long.
+    fn are_given_up(&self, progress: &Progress) -> bool {
+        let searches = progress.number(Word::Source) == SEARCHING;
+        (searches && self.began.elapsed() > PATIENCE)
+            || u128::from(progress.number(Word::Waited)) > ALLOWANCE.as_micros()
+    }
+
+    /// True if the process lives after this time. Returns when it has died.
+    fn live_for(&self, time: Duration) -> bool {
+        let timeout = Timespec::try_from(time).ok();
+        // Nothing is ever written: an event is the end.
+        !poll(&mut [PollFd::new(&self.lives, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetcher::{Fetcher, FileForm, ImageFile};
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::io::Write;
+
+    const CHUNKS: usize = 3;
+    const CHUNK: usize = 4096;
+    const THEIRS: u8 = 7;
+
+    /// A file of ones, empty memory for it, and the end of the pipe that a process would hold.
+    fn with_peers() -> (Fetcher, OwnedFd) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; CHUNKS * CHUNK]).unwrap();
+        let memory = tempfile::tempfile().unwrap();
+        memory.set_len((CHUNKS * CHUNK) as u64).unwrap();
+        let progress = Progress::new(CHUNKS * CHUNK, CHUNK).unwrap();
+        let fetcher = Fetcher::new(ImageFile::Found(file.into()), FileForm::Plain, memory.into(), progress);
+        let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        (Fetcher { peers: Some(Peers::new(lives)), ..fetcher }, end)
+    }
+
+    fn bring(fetcher: &Fetcher, chunk: usize) {
+        rustix::io::pwrite(&fetcher.memory, &[THEIRS; CHUNK], (chunk * CHUNK) as u64).unwrap();
+        fetcher.progress.receive(chunk, true);
+    }
+
+    fn first_byte(fetcher: &Fetcher, chunk: usize) -> u8 {
+        let mut byte = [0];
+        fetcher.read_memory((chunk * CHUNK) as u64, &mut byte, false).unwrap();
+        byte[0]
+    }
+
+    #[test]
+    fn what_a_program_waits_for_is_brought_first() {
+        let (fetcher, end) = with_peers();
+        fetcher.progress.set(Word::Source, FROM_PEERS);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let wanted = std::iter::repeat_with(|| fetcher.progress.take_wanted()).find_map(|it| it);
+                assert_eq!(wanted, Some(2));
+                bring(&fetcher, 2);
+            });
+            assert_eq!(first_byte(&fetcher, 2), THEIRS);
+        });
+        assert_eq!(fetcher.bytes_from_peers(), CHUNK as u64);
+        assert_eq!(fetcher.progress.take_wanted(), None);
+        drop(end);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_keeps_no_program_waiting() {
+        let (fetcher, end) = with_peers();
+        fetcher.progress.set(Word::Source, FROM_PEERS);
+        assert!(!fetcher.progress.expect(0), "it was about to bring this one");
+        drop(end);
+        let peers = fetcher.peers.as_ref().unwrap();
+        peers.leave(&fetcher.progress, || false);
+        assert_eq!((0..CHUNKS).map(|chunk| first_byte(&fetcher, chunk)).collect::<Vec<_>>(), [1; CHUNKS]);
+        assert_eq!(fetcher.progress.number(Word::Waited), 0);
+    }
+
+    #[test]
+    fn a_process_that_brings_nothing_is_given_up() {
+        let (fetcher, end) = with_peers();
+        fetcher.progress.set(Word::Source, FROM_PEERS);
+        assert!((0..CHUNKS).all(|chunk| first_byte(&fetcher, chunk) == 1));
+        assert!(fetcher.progress.expect(0), "and takes over what was read without it");
+        fetcher.progress.count(Word::Waited, ALLOWANCE.as_micros() as usize + 1);
+        fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
+        drop(end);
+    }
+
+    #[test]
+    fn while_the_process_reads_the_file_programs_do_so_too() {
+        let (fetcher, end) = with_peers();
+        fetcher.progress.set(Word::Source, FROM_FILE);
+        assert_eq!(first_byte(&fetcher, 1), 1);
+        assert_eq!(fetcher.progress.number(Word::Waited), 0);
+        assert_eq!(fetcher.progress.take_wanted(), None);
+        drop(end);
+    }
+}

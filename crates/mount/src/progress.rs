@@ -1,0 +1,238 @@
+//! The chunks of an image that are in memory, in memory that the server, its successors and peers' process share.
+//!
+//! ```text
+//! words            fetched bytes, news, ... : a [`Word`] each
+//! a word a chunk   absent -> (expected ->) loading -> present, or failed and how often
+//! a bit a chunk    a program waits for it, and peers are to bring it
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::sys::shared::SharedMemory;
+
+/// A number that the processes of an image share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Word {
+    /// Bytes in memory.
+    Fetched,
+    /// Of these, bytes from other nodes.
+    FromPeers,
+    /// Changes with each chunk.
+    News,
+    /// The place that peers' process gets chunks from.
+    Source,
+    /// Microseconds for which programs waited for peers longer than for a file.
+    Waited,
+}
+
+/// Words before those of the chunks.
+const WORDS: usize = 8;
+
+/// The stages of a chunk.
+pub(crate) const ABSENT: u64 = 0;
+/// A rank or a server reads it.
+pub(crate) const LOADING: u64 = 1;
+pub(crate) const PRESENT: u64 = 2;
+pub(crate) const FAILED: u64 = 3;
+/// Peers' process is about to bring it.
+pub(crate) const EXPECTED: u64 = 4;
+
+/// A failed read, in the state of its chunk.
+const ONCE: u64 = 1 << 8;
+
+/// Failed reads after which a chunk is not read again: a server that does not come back must not cost one for each demand.
+pub(crate) const FAILURES_MAX: u64 = 100;
+
+/// Times that peers' process looks at a chunk that is being read, and the pause between: a second in all.
+const GLANCES: u32 = 100;
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// The chunks of an image.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    memory: SharedMemory,
+    pub(crate) length: usize,
+    /// Bytes of each chunk but the last.
+    pub(crate) chunk: usize,
+}
+
+impl Progress {
+    /// All of `length` bytes are absent.
+    pub(crate) fn new(length: usize, chunk: usize) -> Result<Self, Errno> {
+        let chunks = length.div_ceil(chunk);
+        let memory = SharedMemory::new(8 * (WORDS + chunks + chunks.div_ceil(64)))?;
+        Ok(Self { memory, length, chunk })
+    }
+
+    /// The chunks in which `length` bytes from `start` lie.
+    pub(crate) fn chunks_of(&self, start: usize, length: usize) -> std::ops::Range<usize> {
+        if length == 0 { 0..0 } else { start / self.chunk..(start + length).div_ceil(self.chunk) }
+    }
+
+    pub(crate) fn chunks(&self) -> usize {
+        self.length.div_ceil(self.chunk)
+    }
+
+    /// The bytes of a chunk.
+    pub(crate) fn bytes_of(&self, chunk: usize) -> usize {
+        self.chunk.min(self.length - chunk * self.chunk)
+    }
+
+    fn state(&self, chunk: usize) -> Result<&AtomicU64, Errno> {
+        if chunk < self.chunks() { Ok(self.memory.word(8 * (WORDS + chunk))) } else { Err(Errno::FAULT) }
+    }
+
+    /// The stage of a chunk.
+    pub(crate) fn stage(&self, chunk: usize) -> Result<u64, Errno> {
+        self.state(chunk).map(|state| stage(state.load(Ordering::Acquire)))
+    }
+
+    /// Tells whether a chunk has arrived.
+    pub(crate) fn is_present(&self, chunk: usize) -> bool {
+        self.stage(chunk) == Ok(PRESENT)
+    }
+
+    /// The first chunk that could not be fetched.
+    pub(crate) fn first_failed(&self) -> Option<usize> {
+        (0..self.chunks()).find(|chunk| self.stage(*chunk) == Ok(FAILED))
+    }
+
+    /// Gives up the chunks that a dead server was fetching: they have to be fetched again.
+    pub(crate) fn give_up_loading(&self) {
+        for state in (0..self.chunks()).filter_map(|chunk| self.state(chunk).ok()) {
+            let _in_any_other_state_it_stays =
+                advance(state, |now| (stage(now) == LOADING).then(|| now - LOADING + ABSENT));
+        }
+    }
+
+    /// A read of this chunk that failed may succeed the next time.
+    pub(crate) fn forget_failure(&self, chunk: usize) -> Result<(), Errno> {
+        let may_be_read_again = |now| stage(now) == FAILED && now / ONCE < FAILURES_MAX;
+        let _in_any_other_state_it_stays =
+            advance(self.state(chunk)?, |now| may_be_read_again(now).then(|| now - FAILED + ABSENT));
+        Ok(())
+    }
+
+    /// This thread is to read the chunk, unless it has arrived or another thread reads it.
+    pub(crate) fn begin(&self, chunk: usize) -> Result<bool, Errno> {
+        let begin = |now| matches!(stage(now), ABSENT | EXPECTED).then(|| now - stage(now) + LOADING);
+        Ok(advance(self.state(chunk)?, begin).is_ok())
+    }
+
+    /// The thread that was to read the chunk has done so. Peers may have been faster.
+    pub(crate) fn end(&self, chunk: usize, outcome: Ended) {
+        let Ok(state) = self.state(chunk) else { return };
+        let reached = |now| match outcome {
+            Ended::Present => PRESENT,
+            Ended::FailedOnce => FAILED + now - stage(now) + ONCE,
+            Ended::FailedForEver => FAILED + FAILURES_MAX * ONCE,
+        };
+        let _it_is_there = advance(state, |now| (stage(now) != PRESENT).then(|| reached(now)));
+        self.tell();
+    }
+
+    /// Peers' process is about to get a chunk. True if it is there already; one that is being read here is waited for.
+    pub(crate) fn expect(&self, chunk: usize) -> bool {
+        let Ok(state) = self.state(chunk) else { return false };
+        for _ in 0..GLANCES {
+            let news = self.news();
+            match advance(state, |now| (stage(now) == ABSENT).then(|| now - ABSENT + EXPECTED)) {
+                Err(now) if stage(now) == LOADING => self.wait(news, Some(GLANCE)),
+                Err(now) => return stage(now) == PRESENT,
+                Ok(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// Peers' process has brought a chunk into the memory.
+    pub(crate) fn receive(&self, chunk: usize, is_from_peer: bool) {
+        let Ok(state) = self.state(chunk) else { return };
+        if advance(state, |now| (stage(now) != PRESENT).then_some(PRESENT)).is_ok() {
+            self.count(Word::Fetched, self.bytes_of(chunk));
+            if is_from_peer {
+                self.count(Word::FromPeers, self.bytes_of(chunk));
+            }
+        }
+        self.tell();
+    }
+
+    /// A program waits for this chunk.
+    pub(crate) fn want(&self, chunk: usize) {
+        if let Some(bits) = self.wanted().nth(chunk / 64) {
+            bits.fetch_or(1 << (chunk % 64), Ordering::AcqRel);
+        }
+    }
+
+    /// Takes the first chunk that a program waits for.
+    pub(crate) fn take_wanted(&self) -> Option<usize> {
+        self.wanted().enumerate().find_map(|(word, bits)| {
+            let last = bits.load(Ordering::Acquire).trailing_zeros();
+            let bit = 1_u64.checked_shl(last)?;
+            bits.fetch_and(!bit, Ordering::AcqRel);
+            Some(64 * word + last as usize)
+        })
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = &AtomicU64> {
+        let chunks = self.chunks();
+        (0..chunks.div_ceil(64)).map(move |word| self.memory.word(8 * (WORDS + chunks + word)))
+    }
+
+    pub(crate) fn number(&self, word: Word) -> u64 {
+        self.memory.word(8 * word as usize).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set(&self, word: Word, number: u64) {
+        self.memory.word(8 * word as usize).store(number, Ordering::Release);
+        self.tell();
+    }
+
+    pub(crate) fn count(&self, word: Word, more: usize) {
+        self.memory.word(8 * word as usize).fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    /// The present news, for [`Self::wait`].
+    pub(crate) fn news(&self) -> u32 {
+        self.memory.half_word(8 * Word::News as usize).load(Ordering::Acquire)
+    }
+
+    /// Wakes all that wait, in any process.
+    fn tell(&self) {
+        let news = self.memory.half_word(8 * Word::News as usize);
+        news.fetch_add(1, Ordering::AcqRel);
+        let _none_waits = futex::wake(news, futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// Waits until there are other news than `news`, and no longer than `longest`.
+    pub(crate) fn wait(&self, news: u32, longest: Option<Duration>) {
+        let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
+        let word = self.memory.half_word(8 * Word::News as usize);
+        // The caller looks again, whatever ended the wait.
+        let _woken_or_late = futex::wait(word, futex::Flags::empty(), news, longest.as_ref());
+    }
+}
+
+/// The end of a read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended {
+    Present,
+    /// It may succeed the next time.
+    FailedOnce,
+    FailedForEver,
+}
+
+/// The state of a chunk without the number of its failures.
+fn stage(state: u64) -> u64 {
+    state % ONCE
+}
+
+/// Moves a chunk to the state that `next` names. Returns the state before, or as an error the state in which it stays.
+fn advance(state: &AtomicU64, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+    state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
+}

@@ -1,0 +1,129 @@
+//! Other nodes of the job bring an image's parts, by a process of this node that talks with them.
+//!
+//! ```text
+//! elected rank --fork--> (middle, exits) --fork--> quell-peers: joins, fetches, serves, ends when it is of no more use
+//!
+//! memory of the image <--- parts that are right --- quell-peers
+//! `Progress`          <--- which are there, and which a program waits for ---> quell-peers
+//! a pipe              its end tells that quell-peers is gone
+//! ```
+//!
+//! What a rank or a server has read by itself is taken over by the process, for other nodes.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::background::{fork_detached, leave_cores};
+use crate::peers::{FROM_FILE, FROM_PEERS, Peers};
+use crate::progress::{Progress, Word};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
+
+/// The work of the process that talks with other nodes.
+#[derive(Clone)]
+pub struct PeersTask(pub Arc<dyn Fn(&ImageParts<'_>)>);
+
+impl std::fmt::Debug for PeersTask {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("PeersTask")
+    }
+}
+
+/// The place from which parts come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartsFrom {
+    /// Another node.
+    Peer,
+    /// The file system.
+    File,
+}
+
+/// The parts of an image, for the process that talks with other nodes. A part has 1 MiB.
+#[derive(Debug)]
+pub struct ImageParts<'p> {
+    progress: &'p Progress,
+    file: RawFd,
+    copy: File,
+    modified: (i64, i64),
+}
+
+impl ImageParts<'_> {
+    /// A path of the image's file, the very one that was found for the run.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.file).into()
+    }
+
+    /// The memory that the parts belong into.
+    pub fn copy(&self) -> &File {
+        &self.copy
+    }
+
+    /// Length and time of modification of the file that was found for the run.
+    pub fn version(&self) -> (u64, (i64, i64)) {
+        (self.progress.length as u64, self.modified)
+    }
+
+    /// Parts come from here, from now on.
+    pub fn turn_to(&self, source: PartsFrom) {
+        self.progress.set(
+            Word::Source,
+            match source {
+                PartsFrom::Peer => FROM_PEERS,
+                PartsFrom::File => FROM_FILE,
+            },
+        );
+    }
+
+    /// A part that a program waits for. Each is told once.
+    pub fn wanted(&self) -> Option<u32> {
+        u32::try_from(self.progress.take_wanted()?).ok()
+    }
+
+    /// The process is about to get this part. True if a rank or server has read it; one that is about to is waited for.
+    pub fn begin(&self, part: u32) -> bool {
+        self.progress.expect(part as usize)
+    }
+
+    /// The part is in the memory, and right.
+    pub fn arrive(&self, part: u32, source: PartsFrom) {
+        self.progress.receive(part as usize, source == PartsFrom::Peer);
+    }
+}
+
+/// Starts the process that talks with other nodes, which fills `memory` with parts of `file`.
+pub(crate) fn start(
+    (file, stat): (BorrowedFd<'_>, &Stat),
+    (memory, progress): (&OwnedFd, &Progress),
+    task: &PeersTask,
+    alone: &SingleThreaded,
+) -> Result<Peers, Errno> {
+    let (lives, end) = pipe_with(PipeFlags::CLOEXEC)?;
+    match fork_detached(alone)? {
+        Forked::Parent(_) => Ok(Peers::new(lives)),
+        Forked::Child => {
+            let _name_stays = rustix::thread::set_name(c"quell-peers");
+            keep_only(&[file.as_raw_fd(), memory.as_raw_fd(), end.as_raw_fd()]);
+            let _root_exists = rustix::process::chdir("/");
+            // SIGTERM ends it. Other words of schedulers are for programs.
+            reset_signals(&[
+                libc::SIGHUP,
+                libc::SIGINT,
+                libc::SIGPIPE,
+                libc::SIGUSR1,
+                libc::SIGUSR2,
+                libc::SIGXCPU,
+            ]);
+            leave_cores(rustix::thread::sched_getaffinity(None).ok());
+            if let Ok(copy) = memory.as_fd().try_clone_to_owned() {
+                let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
+                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), modified });
+            }
+            exit_now(0)
+        }
+    }
+}
