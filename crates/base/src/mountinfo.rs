@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -31,8 +33,16 @@ pub fn entries(table: &[u8]) -> impl Iterator<Item = MountEntry<'_>> {
 
 /// The table of this process; empty where `/proc` is not mounted.
 pub fn own_table() -> Vec<u8> {
-    std::fs::read("/proc/self/mountinfo").unwrap_or_default()
+    // The kernel tells no length. A buffer that grows from a few bytes takes many reads, each of which makes its lines anew.
+    let mut table = Vec::with_capacity(MUCH);
+    match File::open("/proc/self/mountinfo").and_then(|mut file| file.read_to_end(&mut table)) {
+        Ok(_) => table,
+        Err(_) => Vec::new(),
+    }
 }
+
+/// More than the table of most nodes takes.
+const MUCH: usize = 32 << 10;
 
 /// The mount that holds `path`, which is absolute and without links. No file system is asked.
 pub fn holding<'t>(table: &'t [u8], path: &Path) -> Option<MountEntry<'t>> {
