@@ -115,28 +115,15 @@ mod tests {
     use super::*;
     use crate::tools::{Tool, ToolVersion};
 
-    fn strategy(name: &str, rows: [(u64, u64); 3], modulefiles: u64) -> StrategyCost {
-        let rows = MeasuredCommand::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| CommandCost {
-            action,
-            calls: 500 + calls,
-            errors: 0,
-            on_tree: calls,
-            on_each_tree: vec![calls],
-            modulefiles,
-            cpu: Duration::from_millis(cpu),
-        });
-        StrategyCost { name: name.to_owned(), rows: rows.collect(), note: None }
-    }
-
     fn measurement(version: &str) -> Measurement {
         let version = ToolVersion::parse(version).unwrap();
         Measurement {
             tool: Tool { kind: ToolKind::Modules, version, interpreter: "tclsh".into(), script: "m".into() },
             module: "a/1".to_owned(),
             strategies: vec![
-                strategy("plain", [(13912, 174), (13912, 174), (29, 27)], 1934),
-                strategy("eval", [(59, 100), (59, 100), (20, 20)], 1999),
-                strategy("cache", [(88, 159), (88, 159), (10, 139)], 1934),
+                StrategyCost::example("plain", [(13912, 174), (13912, 174), (29, 27)], 1934),
+                StrategyCost::example("eval", [(59, 100), (59, 100), (20, 20)], 1999),
+                StrategyCost::example("cache", [(88, 159), (88, 159), (10, 139)], 1934),
             ],
         }
     }
@@ -170,7 +157,11 @@ mod tests {
     #[test]
     fn what_makes_no_fewer_calls_is_no_choice_however_fast_it_was() {
         let mut measurement = measurement("5.7.0");
-        measurement.strategies.push(strategy("cache ignored", [(13912, 20), (13912, 20), (29, 3)], 1934));
+        measurement.strategies.push(StrategyCost::example(
+            "cache ignored",
+            [(13912, 20), (13912, 20), (29, 3)],
+            1934,
+        ));
         let advice = advise(&measurement, 1, Duration::from_micros(5));
         assert!(advice.iter().all(|advice| advice.strategy != "cache ignored"), "{advice:?}");
     }

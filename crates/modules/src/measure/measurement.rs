@@ -93,6 +93,23 @@ pub struct StrategyCost {
     pub note: Option<String>,
 }
 
+#[cfg(test)]
+impl StrategyCost {
+    /// A strategy with calls on the tree and milliseconds of CPU time for each of the first commands.
+    pub(super) fn example(name: &str, rows: impl IntoIterator<Item = (u64, u64)>, modulefiles: u64) -> Self {
+        let rows = MeasuredCommand::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| CommandCost {
+            action,
+            calls: 500 + calls,
+            errors: 0,
+            on_tree: calls,
+            on_each_tree: vec![calls],
+            modulefiles,
+            cpu: Duration::from_millis(cpu),
+        });
+        Self { name: name.to_owned(), rows: rows.collect(), note: None }
+    }
+}
+
 /// One command with one strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandCost {

@@ -124,25 +124,12 @@ mod tests {
     use super::*;
     use crate::tools::{Tool, ToolKind, ToolVersion};
 
-    fn strategy(name: &str, rows: [(u64, u64); 6], modulefiles: u64) -> StrategyCost {
-        let rows = MeasuredCommand::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| CommandCost {
-            action,
-            calls: 500 + calls,
-            errors: 0,
-            on_tree: calls,
-            on_each_tree: vec![calls],
-            modulefiles,
-            cpu: Duration::from_millis(cpu),
-        });
-        StrategyCost { name: name.to_owned(), rows: rows.collect(), note: None }
-    }
-
     const PLAIN: [(u64, u64); 6] = [(13912, 174), (13912, 174), (29, 27), (0, 20), (29, 30), (13912, 200)];
 
     fn advice(version: &str, others: &[StrategyCost], latency: u64) -> SiteAdvice {
         let version = ToolVersion::parse(version).unwrap();
         let tool = Tool { kind: ToolKind::Modules, version, interpreter: "tclsh".into(), script: "m".into() };
-        let strategies = [&[strategy("plain", PLAIN, 1934)], others].concat();
+        let strategies = [&[StrategyCost::example("plain", PLAIN, 1934)], others].concat();
         of_site(&Measurement { tool, module: "a/1".to_owned(), strategies }, Duration::from_micros(latency))
             .unwrap()
     }
@@ -150,28 +137,32 @@ mod tests {
     #[test]
     fn a_cache_is_ignored_by_the_commands_that_it_slows() {
         let cache = [(88, 159), (88, 159), (10, 139), (0, 20), (10, 140), (88, 160)];
-        let found = advice("5.7.0", &[strategy("cache", cache, 1934)], 1000);
+        let found = advice("5.7.0", &[StrategyCost::example("cache", cache, 1934)], 1000);
         assert_eq!((found.strategy.as_str(), found.convert), ("cache", Some("cache")));
         assert_eq!(found.settings, ["MODULES_IGNORE_CACHE_SUBCMDS=load:restore"]);
         // Ten loads and restores of the plain time, and no listing of it.
         assert!((found.seconds[1] - (0.742 + 10.0 * (0.056 + 0.02 + 0.059))).abs() < 1e-9, "{found:?}");
-        assert!(advice("5.5.0", &[strategy("cache", cache, 1934)], 1000).settings.is_empty());
+        assert!(advice("5.5.0", &[StrategyCost::example("cache", cache, 1934)], 1000).settings.is_empty());
         // At 20 ms a call the calls decide, even for load.
-        assert!(advice("5.7.0", &[strategy("cache", cache, 1934)], 20_000).settings.is_empty());
+        assert!(advice("5.7.0", &[StrategyCost::example("cache", cache, 1934)], 20_000).settings.is_empty());
     }
 
     #[test]
     fn one_strategy_is_recommended_and_what_is_no_conversion_never_is() {
-        let image = strategy("image", [(0, 1); 6], 1934);
-        let other = strategy("eval", [(0, 1); 6], 1999);
-        let stays = advice("5.7.0", &[image.clone(), other, strategy("cache ignored", PLAIN, 1934)], 1000);
+        let image = StrategyCost::example("image", [(0, 1); 6], 1934);
+        let other = StrategyCost::example("eval", [(0, 1); 6], 1999);
+        let stays = advice(
+            "5.7.0",
+            &[image.clone(), other, StrategyCost::example("cache ignored", PLAIN, 1934)],
+            1000,
+        );
         assert_eq!(
             (stays.strategy.as_str(), stays.convert, stays.seconds[0]),
             ("plain", None, stays.seconds[1])
         );
         // A strategy without settings is preferred to one that is little faster.
-        let virtual_modules = strategy("virtual", [(40, 100); 6], 1934);
-        let cache = strategy("cache", [(50, 110); 6], 1934);
+        let virtual_modules = StrategyCost::example("virtual", [(40, 100); 6], 1934);
+        let cache = StrategyCost::example("cache", [(50, 110); 6], 1934);
         assert_eq!(advice("5.5.0", &[virtual_modules.clone(), cache, image], 1000).strategy, "cache");
         let slow = strategy(
             "modulepath rc",
