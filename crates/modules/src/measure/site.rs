@@ -164,7 +164,7 @@ mod tests {
         let virtual_modules = StrategyCost::example("virtual", [(40, 100); 6], 1934);
         let cache = StrategyCost::example("cache", [(50, 110); 6], 1934);
         assert_eq!(advice("5.5.0", &[virtual_modules.clone(), cache, image], 1000).strategy, "cache");
-        let slow = strategy(
+        let slow = StrategyCost::example(
             "modulepath rc",
             [(5000, 150), (5000, 150), (30, 27), (0, 20), (30, 30), (5000, 150)],
             1934,
