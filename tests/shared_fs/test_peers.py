@@ -45,10 +45,10 @@ class Parts(unittest.TestCase):
         self.binary = self.place / "quell"
         shutil.copy(QUELL, self.binary)
 
-    def run_on_nodes(self, before: str = "", flags: str = "", program: str = shlex.join(PROGRAM)) -> str:
+    def run_on_nodes(self, before: str = "", flags: str = "--peers auto --mode mount", program: str = shlex.join(PROGRAM)) -> str:
         """A script of one rank: the program, and then `done`."""
         script = self.place / "rank.sh"
-        run = f"{self.binary} run --require --mode mount --check none --stats {self.place}/$QUELL_RIG_NODE.json {flags} {self.image} --"
+        run = f"{self.binary} run --require --check none --stats {self.place}/$QUELL_RIG_NODE.json {flags} {self.image} --"
         # No node leaves before all have begun.
         command = shlex.join(["sh", "-c", f"{program} && echo done && sleep 2"])
         script.write_text(f"#!/bin/sh\n{before}\nexec {run} {command}\n")
@@ -147,7 +147,7 @@ class Parts(unittest.TestCase):
             self.judge(lambda: self.slurm(slurm, script), FIRST, OTHERS)
 
     def test_without_peers_every_node_reads(self) -> None:
-        script = self.run_on_nodes(flags="--peers none")
+        script = self.run_on_nodes(flags="--mode mount")
         images, _ = self.measured(lambda: self.open_mpi(script))
         self.assertGreater(images, NODES - 0.5)
         self.assertEqual(self.from_peers(), [0] * NODES)

@@ -52,15 +52,6 @@ pub(crate) struct Scratch {
     decompressor: Option<Decompressor>,
     /// The file, where this thread has opened it.
     opened: Option<OwnedFd>,
-    /// No program waits for what this thread does.
-    is_ahead: bool,
-}
-
-impl Scratch {
-    /// For a thread that no program waits for.
-    pub(crate) fn ahead() -> Self {
-        Self { is_ahead: true, ..Self::default() }
-    }
 }
 
 impl Fetcher {
@@ -141,7 +132,7 @@ impl Fetcher {
         match &self.form {
             FileForm::Plain => {
                 let Scratch { plain, opened, .. } = scratch;
-                self.read_file(start as u64, plain, (opened, false))?;
+                self.read_file(start as u64, plain, opened)?;
             }
             FileForm::Frames(frames) => self.decompress(frames, chunk, scratch)?,
         }
@@ -156,9 +147,9 @@ impl Fetcher {
 
     fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
-        let Scratch { plain, compressed, decompressor, opened, is_ahead } = scratch;
+        let Scratch { plain, compressed, decompressor, opened } = scratch;
         compressed.resize(bytes, 0);
-        self.read_file(at, compressed, (opened, *is_ahead))?;
+        self.read_file(at, compressed, opened)?;
         let decompressor = match decompressor {
             Some(decompressor) => decompressor,
             none => none.insert(Decompressor::new().map_err(|_| Errno::NOMEM)?),
@@ -166,15 +157,10 @@ impl Fetcher {
         decompressor.frame(chunk, compressed, plain).map_err(|_| DAMAGED)
     }
 
-    /// Fills `into` from the file, which is kept in `opened`. A thread that is ahead of programs is patient with peers.
-    fn read_file(
-        &self,
-        at: u64,
-        into: &mut [u8],
-        (opened, is_ahead): (&mut Option<OwnedFd>, bool),
-    ) -> Result<(), Errno> {
+    /// Fills `into` from the file, which is kept in `opened`.
+    fn read_file(&self, at: u64, into: &mut [u8], opened: &mut Option<OwnedFd>) -> Result<(), Errno> {
         match &self.file {
-            ImageFile::Copied(file) => file.read_memory(at, into, is_ahead),
+            ImageFile::Copied(file) => file.read_memory(at, into),
             ImageFile::Open(file) => read_exact_at(file, at, into),
             ImageFile::Found(file) => {
                 let file = match opened {
@@ -186,14 +172,27 @@ impl Fetcher {
         }
     }
 
+    /// Leaves a chunk to peers, before a thread that is ahead of programs takes it. A chunk that is taken keeps programs waiting.
+    pub(crate) fn leave_to_peers(&self, chunk: usize) {
+        match (&self.file, &self.form) {
+            (ImageFile::Copied(file), FileForm::Frames(frames)) => {
+                let Some((at, bytes)) = frames.place(chunk) else { return };
+                let Ok(start) = usize::try_from(at) else { return };
+                file.progress.chunks_of(start, bytes).for_each(|chunk| file.leave_to_peers(chunk));
+            }
+            _ => {
+                if let Some(peers) = &self.peers {
+                    peers.leave(&self.progress, || self.progress.is_present(chunk));
+                }
+            }
+        }
+    }
+
     /// Fills `into` from the memory, as soon as that much of it has arrived.
-    pub(crate) fn read_memory(&self, at: u64, into: &mut [u8], is_ahead: bool) -> Result<(), Errno> {
+    pub(crate) fn read_memory(&self, at: u64, into: &mut [u8]) -> Result<(), Errno> {
         let start = usize::try_from(at).map_err(|_| Errno::FBIG)?;
         let mut scratch = Scratch::default();
         for chunk in self.progress.chunks_of(start, into.len()) {
-            if let Some(peers) = self.peers.as_ref().filter(|_| is_ahead) {
-                peers.leave(&self.progress, || self.progress.is_present(chunk));
-            }
             self.ensure(chunk, &mut scratch)?;
         }
         read_exact_at(&self.memory, at, into)

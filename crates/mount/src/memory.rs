@@ -94,7 +94,7 @@ impl Memory {
             _ => ImageFile::Found(file),
         };
         let fetcher = Fetcher { peers: Some(peers), ..Fetcher::new(file, FileForm::Plain, memory, progress) };
-        let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into, false);
+        let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into);
         match frames_in(length, read)? {
             Some(frames) => {
                 let memory = (frames.length(), frames.frame_bytes());
@@ -241,16 +241,13 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return;
         };
-        let mut scratch = Scratch::ahead();
-        let progress = &fetcher.progress;
+        let mut scratch = Scratch::default();
         loop {
-            if let Some(peers) = &fetcher.peers {
-                peers.leave(progress, || (0..progress.chunks()).all(|chunk| progress.is_present(chunk)));
-            }
             let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= progress.chunks() {
+            if chunk >= fetcher.progress.chunks() {
                 return;
             }
+            fetcher.leave_to_peers(chunk);
             // A chunk that fails is noted as failed; a request that needs it turns to the original.
             let _noted = fetcher.fetch_if_absent(chunk, &mut scratch);
         }

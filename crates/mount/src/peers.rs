@@ -69,9 +69,23 @@ impl Peers {
         }
     }
 
-    /// Waits, for a thread that fetches ahead of programs, until the process is gone, it is of no use, or `is_there` says so.
+    /// Waits, for a thread that fetches ahead of programs, until `is_there` says so, the process is gone, or it brings nothing.
     pub(crate) fn leave(&self, progress: &Progress, is_there: impl Fn() -> bool) {
-        while !is_there() && !self.are_given_up(progress) && self.live_for(LOOK) {}
+        let (mut fetched, mut moved) = (progress.number(Word::Fetched), Instant::now());
+        loop {
+            let news = progress.news();
+            if is_there() || self.are_given_up(progress) || !self.live_for(Duration::ZERO) {
+                return;
+            }
+            progress.wait(news, Some(LOOK));
+            let now = progress.number(Word::Fetched);
+            if now != fetched {
+                (fetched, moved) = (now, Instant::now());
+            } else if moved.elapsed() > PATIENCE {
+                progress.count(Word::Waited, PATIENCE.as_micros() as usize);
+                return;
+            }
+        }
     }
 
     /// No program waits for peers: the first node came late or never, or waits have taken too long.
@@ -119,7 +133,7 @@ mod tests {
 
     fn first_byte(fetcher: &Fetcher, chunk: usize) -> u8 {
         let mut byte = [0];
-        fetcher.read_memory((chunk * CHUNK) as u64, &mut byte, false).unwrap();
+        fetcher.read_memory((chunk * CHUNK) as u64, &mut byte).unwrap();
         byte[0]
     }
 
@@ -158,6 +172,12 @@ mod tests {
         fetcher.progress.set(Word::Source, FROM_PEERS);
         assert!((0..CHUNKS).all(|chunk| first_byte(&fetcher, chunk) == 1));
         assert!(fetcher.progress.expect(0), "and takes over what was read without it");
+        let waited = fetcher.progress.number(Word::Waited);
+        fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
+        assert!(
+            fetcher.progress.number(Word::Waited) > waited,
+            "a thread that is ahead waits no longer than a program"
+        );
         fetcher.progress.count(Word::Waited, ALLOWANCE.as_micros() as usize + 1);
         fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
         drop(end);

@@ -5,7 +5,7 @@
 //!
 //! memory of the image <--- parts that are right --- quell-peers
 //! `Progress`          <--- which are there, and which a program waits for ---> quell-peers
-//! a pipe              its end tells that quell-peers is gone
+//! a pipe              tells each side that the other one is gone
 //! ```
 //!
 //! What a rank or a server has read by itself is taken over by the process, for other nodes.
@@ -15,11 +15,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::background::{fork_detached, leave_cores};
+use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::peers::{FROM_FILE, FROM_PEERS, Peers};
 use crate::progress::{Progress, Word};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
@@ -50,6 +51,8 @@ pub struct ImageParts<'p> {
     file: RawFd,
     copy: File,
     modified: (i64, i64),
+    /// The end of a pipe whose other end ranks and servers have.
+    end: OwnedFd,
 }
 
 impl ImageParts<'_> {
@@ -66,6 +69,14 @@ impl ImageParts<'_> {
     /// Length and time of modification of the file that was found for the run.
     pub fn version(&self) -> (u64, (i64, i64)) {
         (self.progress.length as u64, self.modified)
+    }
+
+    /// A rank or a server may still ask for parts.
+    pub fn are_used(&self) -> bool {
+        let mut end = [PollFd::new(&self.end, PollFlags::empty())];
+        // A pipe that no process can read has an error.
+        let is_alone = poll(&mut end, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        !is_alone
     }
 
     /// Parts come from here, from now on.
@@ -118,10 +129,12 @@ pub(crate) fn start(
                 libc::SIGUSR2,
                 libc::SIGXCPU,
             ]);
+            // Nodes of a large job come at once.
+            use_all_descriptors();
             leave_cores(rustix::thread::sched_getaffinity(None).ok());
             if let Ok(copy) = memory.as_fd().try_clone_to_owned() {
                 let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
-                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), modified });
+                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), modified, end });
             }
             exit_now(0)
         }

@@ -18,6 +18,11 @@ pub trait Beside: Sync {
         true
     }
 
+    /// A user may still ask for parts.
+    fn are_there(&self) -> bool {
+        true
+    }
+
     /// The node gets parts from here, from now on.
     fn turns_to(&self, _source: PartSource) {}
 

@@ -169,6 +169,9 @@ impl PartFetcher<'_> {
     pub(crate) fn fetch_from_file(&self, path: &Path) -> std::result::Result<(), SpreadError> {
         let file = File::open(path).map_err(SpreadError::Read)?;
         let facts = facts_of(&file)?;
+        if !self.shared.beside.is_meant(&facts) {
+            return Err(SpreadError::Changed);
+        }
         let now = self.shared.now();
         if self.shared.with(|known| known.fetching.moved(now)).is_none() {
             self.shared.learn(facts, FileKey::of(self.key, &facts));

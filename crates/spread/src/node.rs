@@ -116,7 +116,8 @@ impl SpreadNode<'_> {
                     None if (self.stop)() => Err(SpreadError::Interrupted),
                     None => {
                         let key = MeetingKey::of(&[b"of a node that is alone"]);
-                        self.fetch(&fetcher(&shared, &key, self), &[], complete)?;
+                        let stop = is_over(self.stop, &shared);
+                        self.fetch(&fetcher(&shared, &key, self.old, &stop), &[], complete)?;
                         Ok(shared.lock().tally)
                     }
                 }
@@ -138,7 +139,8 @@ impl SpreadNode<'_> {
         let server = &server;
         std::thread::scope(|scope| {
             scope.spawn(move || server.serve(scope));
-            let fetcher = fetcher(shared, key, self);
+            let stop = is_over(self.stop, shared);
+            let fetcher = fetcher(shared, key, self.old, &stop);
             let fetched = self.fetch(&fetcher, ancestors, complete);
             if let Ok(upstream) = fetched {
                 self.linger(shared, children, nodes);
@@ -183,7 +185,10 @@ impl SpreadNode<'_> {
             let all_came = state.came >= children && joined >= nodes && !open_ended;
             let idle = shared.now().saturating_sub(state.useful);
             let longest = if open_ended && state.children.is_empty() { SHORT_LINGER } else { LINGER };
-            if (all_came && state.children.is_empty()) || idle >= longest || (self.stop)() {
+            if (all_came && state.children.is_empty()) || idle >= longest {
+                return;
+            }
+            if shared.is_abandoned(&state) || (self.stop)() {
                 return;
             }
             (state, _) = shared.wait(state, LOOK);
@@ -191,8 +196,18 @@ impl SpreadNode<'_> {
     }
 }
 
-fn fetcher<'a>(shared: &'a SharedState<'a>, key: &'a MeetingKey, node: &SpreadNode<'a>) -> PartFetcher<'a> {
-    PartFetcher { shared, key, old: node.old, stop: node.stop }
+/// The caller wants to stop, or the node is of no use.
+fn is_over<'a>(stop: Stop<'a>, shared: &'a SharedState<'a>) -> impl Fn() -> bool + Sync + 'a {
+    move || stop() || shared.is_abandoned(&shared.lock())
+}
+
+fn fetcher<'a>(
+    shared: &'a SharedState<'a>,
+    key: &'a MeetingKey,
+    old: Option<&'a File>,
+    stop: Stop<'a>,
+) -> PartFetcher<'a> {
+    PartFetcher { shared, key, old, stop }
 }
 
 /// Nodes of a job that does not tell: a tree that suits a few as well as thousands.

@@ -50,7 +50,11 @@ impl<'a> PeerServer<'a> {
     /// Serves until the node ends.
     pub(crate) fn serve<'s>(&'s self, scope: &'s Scope<'s, '_>) {
         while !self.shared.lock().ends {
-            let Ok(stream) = self.next_connection() else { continue };
+            let Ok(stream) = self.next_connection() else {
+                // Without descriptors the peer stays at the door.
+                std::thread::sleep(PULSE / 10);
+                continue;
+            };
             if self.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
                 self.connections.fetch_sub(1, Ordering::Relaxed);
                 continue;

@@ -12,6 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Time in which another peer may come to a node whose own users are gone.
+const ABANDONED: Duration = Duration::from_secs(1);
+
 /// The state that the threads of a node share.
 pub(crate) struct SharedState<'a> {
     state: Mutex<NodeState>,
@@ -102,6 +105,12 @@ impl<'a> SharedState<'a> {
 
     pub(crate) fn tell(&self) {
         self.changed.notify_all();
+    }
+
+    /// The copy has no user any more, and no peer fetches from this node.
+    pub(crate) fn is_abandoned(&self, state: &NodeState) -> bool {
+        let idle = self.now().saturating_sub(state.useful);
+        !self.beside.are_there() && state.children.is_empty() && idle >= ABANDONED
     }
 
     /// Since the node began.

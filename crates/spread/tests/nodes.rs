@@ -8,6 +8,7 @@ use quell_talk::MeetingKey;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -164,50 +165,54 @@ impl Beside for Users {
     }
 }
 
+/// A node that gets a file of 7 parts from a first node, for users that have put one there.
+fn node_with_users(job: &Job, users: &Users, nodes: u32) -> (Result<SpreadTally, SpreadError>, Vec<u8>) {
+    let (first, copy) = (listener(), tempfile::tempfile().unwrap());
+    let span = PUT as usize * PART..(PUT as usize + 1) * PART;
+    copy.write_all_at(&job.content[span.clone()], span.start as u64).unwrap();
+    let at = first.local_addr().unwrap();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, nodes, &GOES_ON).unwrap());
+        let find = || vec![Contact { address: at, key: Some(key()) }];
+        let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+        let (path, listener) = (job.path(), listener());
+        let node = SpreadNode {
+            path: &path,
+            copy: &copy,
+            beside: users,
+            old: None,
+            listener: &listener,
+            interface: None,
+            role,
+            stop: &|| false,
+        };
+        node.spread(&mut |_| Ok(()))
+    });
+    let mut got = Vec::new();
+    (&copy).read_to_end(&mut got).unwrap();
+    (outcome, got)
+}
+
 #[test]
 fn users_of_a_copy_are_served_first_and_what_they_put_there_is_not_got() {
-    for is_meant in [true, false] {
-        let job = Job::new(7);
-        let (first, copy) = (listener(), tempfile::tempfile().unwrap());
-        let span = PUT as usize * PART..(PUT as usize + 1) * PART;
-        std::os::unix::fs::FileExt::write_all_at(&copy, &job.content[span.clone()], span.start as u64)
-            .unwrap();
-        let at = first.local_addr().unwrap();
-        let users = Users { is_meant, ..Users::default() };
-        std::thread::scope(|scope| {
-            // A first node without children goes by itself.
-            scope.spawn(|| job.first(&first, if is_meant { 2 } else { 0 }, &GOES_ON).unwrap());
-            let find = || vec![Contact { address: at, key: Some(key()) }];
-            let role = SpreadRole::Other { find: &find, redeem: &|_| None };
-            let (path, listener) = (job.path(), listener());
-            let node = SpreadNode {
-                path: &path,
-                copy: &copy,
-                beside: &users,
-                old: None,
-                listener: &listener,
-                interface: None,
-                role,
-                stop: &|| false,
-            };
-            let tally = node.spread(&mut |_| Ok(())).unwrap();
-            let bytes = (job.content.len() - PART) as u64;
-            let expected = if is_meant { (bytes, 0) } else { (0, bytes) };
-            assert_eq!(
-                (tally.peers, tally.file),
-                expected,
-                "another file than the one that is meant is not taken"
-            );
-        });
-        let begun = users.begun.into_inner().unwrap();
-        assert_eq!((begun[0], begun.len()), (WANTED, PARTS), "{begun:?}");
-        assert_eq!(users.arrived.into_inner(), PARTS - 1);
-        let last = if is_meant { PartSource::Peer } else { PartSource::File };
-        assert_eq!(users.sources.into_inner().unwrap().last(), Some(&last));
-        let mut got = vec![0; job.content.len()];
-        std::os::unix::fs::FileExt::read_exact_at(&copy, &mut got, 0).unwrap();
-        assert!(got == job.content);
-    }
+    let (job, users) = (Job::new(7), Users { is_meant: true, ..Users::default() });
+    let (outcome, got) = node_with_users(&job, &users, 2);
+    let tally = outcome.unwrap();
+    assert_eq!((tally.peers, tally.file), ((job.content.len() - PART) as u64, 0));
+    let begun = users.begun.into_inner().unwrap();
+    assert_eq!((begun[0], begun.len()), (WANTED, PARTS), "{begun:?}");
+    assert_eq!(users.arrived.into_inner(), PARTS - 1);
+    assert_eq!(users.sources.into_inner().unwrap().last(), Some(&PartSource::Peer));
+    assert!(got == job.content);
+}
+
+#[test]
+fn another_file_than_the_one_that_users_mean_is_taken_from_nowhere() {
+    let (job, users) = (Job::new(7), Users::default());
+    // A first node without children goes by itself.
+    let (outcome, _) = node_with_users(&job, &users, 0);
+    assert!(matches!(outcome, Err(SpreadError::Changed)), "{outcome:?}");
+    assert_eq!(users.arrived.into_inner(), 0);
 }
 
 #[test]

@@ -64,9 +64,9 @@ pub struct Run {
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
-    /// The nodes of the job, where no launcher tells: the same list on each. They give each other the parts of an image that lies on a
-    /// network file system, and the first one reads it. With `none` each node reads it.
-    #[arg(long, value_name = "HOST[:PORT],...|none", value_delimiter = ',', env = "QUELL_PEERS")]
+    /// Have the nodes of the job give each other the parts of an image that lies on a network file system, so that one node reads it:
+    /// `auto` where a launcher tells the nodes, else their names, the same list on each [default: none, each node reads it].
+    #[arg(long, value_name = "auto|HOST[:PORT],...", value_delimiter = ',', env = "QUELL_PEERS")]
     pub peers: Vec<String>,
     /// Get and give parts over this network: the name or the address of an interface [default: the route to the peer].
     #[arg(long, value_name = "NAME|ADDRESS", env = "QUELL_INTERFACE")]

@@ -27,6 +27,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The wish of a process to meet those of other nodes.
 pub(crate) struct Meeting<'a> {
@@ -331,7 +332,9 @@ impl<'a> Job<'a> {
             // Each node reads the image if nothing can be written beside it.
             _ = replace(file, OutputMode::Exactly(0o600), Durability::Cached, text.as_bytes());
         }
-        let encode = move || munge::encode(&secret);
+        // One credential serves all nodes: each of them accepts one that others have used.
+        let credential = OnceLock::new();
+        let encode = move || credential.get_or_init(|| munge::encode(&secret)).clone();
         let credential = self.by_munge.then(|| Box::new(encode) as Box<dyn Fn() -> Option<Vec<u8>> + Sync>);
         Ok(Side::First { key, credential, nodes, file })
     }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 /// The work that brings the image's parts from other nodes, if the job has any. A rank that joins others never begins it.
 pub(crate) fn task(flags: &Run, image: &Path, place: Option<&RankPlace>) -> Option<PeersTask> {
-    if flags.peers.first().is_some_and(|first| first == NONE) {
-        return None;
-    }
-    if flags.peers.is_empty() && host::is_one_node(place) {
-        return None;
-    }
-    let (peers, interface) = (flags.peers.clone(), flags.interface.clone());
+    let peers = match flags.peers.first()?.as_str() {
+        NONE => return None,
+        AUTO if host::is_one_node(place) => return None,
+        AUTO => Vec::new(),
+        _ => flags.peers.clone(),
+    };
+    let interface = flags.interface.clone();
     let (image, place) = (std::path::absolute(image).ok()?, place.cloned());
     let bring = move |parts: &ImageParts<'_>| {
         let meeting = Meeting {
@@ -34,8 +34,9 @@ pub(crate) fn task(flags: &Run, image: &Path, place: Option<&RankPlace>) -> Opti
     Some(PeersTask(Arc::new(bring)))
 }
 
-/// The value of `--peers` without which nodes would look for each other.
+/// The values of `--peers` that name no host.
 const NONE: &str = "none";
+const AUTO: &str = "auto";
 
 /// Brings the parts, and gives them to other nodes. `None` where that cannot be.
 fn bring(meeting: &Meeting<'_>, place: Option<&RankPlace>, parts: &ImageParts<'_>) -> Option<()> {
@@ -65,6 +66,10 @@ fn bring(meeting: &Meeting<'_>, place: Option<&RankPlace>, parts: &ImageParts<'_
 struct Users<'p>(&'p ImageParts<'p>);
 
 impl Beside for Users<'_> {
+    fn are_there(&self) -> bool {
+        self.0.are_used()
+    }
+
     fn is_meant(&self, facts: &FileFacts) -> bool {
         (facts.length, facts.modified) == self.0.version()
     }
