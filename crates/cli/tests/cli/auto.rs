@@ -243,10 +243,10 @@ fn privileged_of_two_hundred_processes_at_once_one_records_and_none_fails() {
         }
         until_there_is_an_image(&test);
     }
-    let listed = auto(&test, "$quell cache ls --json").succeeds();
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    assert_eq!(listed["entries"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["entries"][0]["versions"], 1);
+    let [entry] = &entries(&test)[..] else { panic!("one program has one entry") };
+    let log = std::fs::read_to_string(entry.join("log")).unwrap();
+    // On a busy machine the recorded start may end early. A later run then teaches a second image.
+    assert_eq!(log.matches("made image-1.qimg").count(), 1, "{log}");
 }
 
 #[test]

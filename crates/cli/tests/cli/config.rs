@@ -76,6 +76,8 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     run      learn-ranks  0         default
     run      mode         auto      default
     run      memory       -         default
+    run      peers        -         default
+    run      interface    -         default
     run      trust        false     QUELL_TRUST
     run      output       -         default
     run      label        false     default
