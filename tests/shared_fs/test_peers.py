@@ -23,7 +23,7 @@ IMAGES = 1.1
 FIRST, BY_FILE = 4, 8
 # Operations of the other nodes, besides the lookups of the image's names; and the same file, found and read.
 OTHERS, OTHERS_BY_FILE = 0, 6
-SPOILED = 8
+SPOILED = 12
 # A program that takes less time than the import, and reads files that the image holds.
 SUM = f"cat {SHARED}/venv/lib/python*/site-packages/numpy/core/__pycache__/*.pyc | md5sum"
 
@@ -154,12 +154,17 @@ class Parts(unittest.TestCase):
 
     def test_killed_and_stopped_peers_change_no_result(self) -> None:
         plain = on(1, "sh", "-c", SUM).strip()
+        compressed = WORK / "peers-compressed.qimg"
+        on(1, QUELL, "pack", "--force", "--compress", str(WORK / "plain.qtrace"), "-o", str(compressed))
+        on(1, "chmod", "644", str(compressed))
+        forms = [(self.image, "mount"), (self.image, "extract"), (compressed, "mount")]
         for number in range(SPOILED):
+            self.image, mode = forms[number % len(forms)]
             # Of a node that follows from the number, at a moment that does.
             node, word = 1 + number % NODES, ("KILL", "STOP")[number // NODES % 2]
             moment = 0.02 * (number % 7)
             spoiling = f"test $QUELL_RIG_NODE != {node} || {{ {self.spoiling(word, moment)} }}"
-            script = self.run_on_nodes(before=spoiling, program=SUM)
+            script = self.run_on_nodes(before=spoiling, flags=f"--peers auto --mode {mode}", program=SUM)
             with self.subTest(number=number):
                 said = self.open_mpi(script)
                 self.assertEqual((said.split().count("done"), said.count(plain)), (NODES, NODES), said)
