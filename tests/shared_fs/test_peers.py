@@ -154,7 +154,7 @@ class Parts(unittest.TestCase):
 
     def test_killed_and_stopped_peers_change_no_result(self) -> None:
         plain = on(1, "sh", "-c", SUM).strip()
-        compressed = WORK / "peers-compressed.qimg"
+        compressed = WORK / "compressed.qimg"
         on(1, QUELL, "pack", "--force", "--compress", str(WORK / "plain.qtrace"), "-o", str(compressed))
         on(1, "chmod", "644", str(compressed))
         forms = [(self.image, "mount"), (self.image, "extract"), (compressed, "mount")]
