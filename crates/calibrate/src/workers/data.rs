@@ -77,7 +77,9 @@ impl DataReader<'_> {
         let mut done = PhaseResult::default();
         for number in 0..self.data.count {
             let (round, spot) = (number / own.max(1), number % own.max(1));
-            if limit.is_over() || own == 0 || (round > 0 && self.mapping.is_none() && !self.is_scattered()) {
+            // One access at least: a thread may begin late, and a rate of none means nothing.
+            let is_over = number > 0 && limit.is_over();
+            if is_over || own == 0 || (round > 0 && self.mapping.is_none() && !self.is_scattered()) {
                 break;
             }
             if round > 0 && spot == 0 {

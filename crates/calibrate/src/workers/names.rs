@@ -92,7 +92,8 @@ fn run_share(names: &NameOperations, share: &ThreadShare, limit: PhaseLimit) -> 
     let mut computing = Computing::new(names.computing_us);
     let directory = share.directory.as_fd();
     for Named { name, other, resolved } in &share.names {
-        if limit.is_over() {
+        // One operation at least, as of data.
+        if done.count > 0 && limit.is_over() {
             break;
         }
         done.computed += computing.run(names.computing_us);
