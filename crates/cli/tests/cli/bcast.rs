@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 
 use crate::cluster::Slurm;
-use crate::harness::{NOBODY, Outcome, QUELL, Test, User};
+use crate::harness::{NOBODY, QUELL, Test, User};
 
 /// A file that no two parts of are alike, and a key.
 fn plant(test: &Test) {
@@ -117,10 +117,10 @@ fn spreads(slurm: &Slurm, launcher: &[&str], nodes: u32) {
     let names = &["n1", "n2", "n3", "n4"][..nodes as usize];
     let dest = "/tmp/quell-bcast";
     let bcast = [launcher, &[*QUELL, "bcast", "image", dest]].concat();
-    let mut command = slurm.command(&bcast);
-    // Open MPI's directory for a session; /tmp of each node is empty.
-    command.env("TMPDIR", "/tmp");
-    let outcome: Outcome = slurm.test.finish(command);
+    let on_each = |script: &str| {
+        slurm.run(&["srun", "--quiet", "-w", &names.join(","), "sh", "-c", script]).succeeds();
+    };
+    let outcome = slurm.launch(&bcast, || on_each(&format!("rm -f {dest}")));
     let said: Vec<&str> = outcome.stderr.lines().filter(|line| line.starts_with("quell: ")).collect();
     assert_eq!(said.len(), 1, "{launcher:?}: {outcome}");
     let peers = f64::from(nodes - 1) * 5.0;
@@ -128,8 +128,7 @@ fn spreads(slurm: &Slurm, launcher: &[&str], nodes: u32) {
         format!("quell: `{dest}` is on {nodes} nodes: 5.0 MB from the file system, {peers:.1} MB from peers");
     assert_eq!(without_seconds(said[0]), expected, "{launcher:?}");
     outcome.succeeds();
-    let compare = format!("cmp image {dest} && rm {dest}");
-    slurm.run(&["srun", "--quiet", "-w", &names.join(","), "sh", "-c", &compare]).succeeds();
+    on_each(&format!("cmp image {dest} && rm {dest}"));
     slurm.assert_clean(&["image", "key"]);
 }
 
