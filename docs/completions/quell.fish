@@ -468,7 +468,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l follow -d 'Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find them, for root as `nobody`'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l follow -d 'Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find them, under root with the rights of an unprivileged user'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s a -l all -d 'Show every path of each finding'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
@@ -488,7 +488,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l follow -d 'Include the modulepaths that modulefiles of these add. The installed tool loads each modulefile to find them, for root as `nobody` or as the first --user'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l follow -d 'Include the modulepaths that modulefiles of these add. The installed tool loads each modulefile to find them, under root with the rights of an unprivileged user, or of the first --user'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan, ask the tools, and write nothing'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them. Only for --to eval'
@@ -503,7 +503,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l follow -d 'Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find them, for root as `nobody`'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l follow -d 'Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find them, under root with the rights of an unprivileged user'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'

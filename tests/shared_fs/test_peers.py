@@ -35,7 +35,7 @@ def setUpModule() -> None:
 
 class Parts(unittest.TestCase):
     def setUp(self) -> None:
-        # What a client keeps decides how many names it asks for.
+        # The client's policy decides how many names it asks for.
         self.enterContext(Fixture.policy("lustre"))
         self.image = WORK / "peers.qimg"
         on(1, "cp", str(WORK / "plain.qimg"), str(self.image))

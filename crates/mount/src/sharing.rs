@@ -8,7 +8,7 @@
 //! a pipe              tells each side that the other one is gone
 //! ```
 //!
-//! What a rank or a server has read by itself is taken over by the process, for other nodes.
+//! The process takes over the parts that a rank or a server has read by itself, for other nodes.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};

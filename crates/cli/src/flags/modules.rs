@@ -54,7 +54,7 @@ pub struct ModulesAudit {
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
     /// Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find
-    /// them, for root as `nobody`.
+    /// them, under root with the rights of an unprivileged user.
     #[arg(long)]
     pub follow: bool,
     /// The tool that users have. Findings that concern only the other tool are left out.
@@ -125,8 +125,8 @@ pub struct ModulesConvert {
     /// Modulepaths [default: those of MODULEPATH]. Name together all modulepaths that users have together.
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
-    /// Include the modulepaths that modulefiles of these add. The installed tool loads each modulefile to find them, for root as
-    /// `nobody` or as the first --user.
+    /// Include the modulepaths that modulefiles of these add. The installed tool loads each modulefile to find them, under root
+    /// with the rights of an unprivileged user, or of the first --user.
     #[arg(long)]
     pub follow: bool,
     /// The form into which they are converted.

@@ -103,7 +103,7 @@ pub struct ModulesCheck {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Include the modulepaths that modulefiles of these add. The tool of this shell, or one below /usr, loads each modulefile to find
-    /// them, for root as `nobody`.
+    /// them, under root with the rights of an unprivileged user.
     #[arg(long)]
     pub follow: bool,
     /// Look for the caches of modulepaths below this directory, where `convert --to cache --out DIR` put them.

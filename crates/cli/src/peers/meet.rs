@@ -268,7 +268,7 @@ impl<'a> Job<'a> {
         Ok((listener.map_err(refused)?, false))
     }
 
-    /// Where no list of hosts tells: true if this process is of the first node.
+    /// True if this process runs on the first node. It is asked where the launcher gives no list of hosts.
     fn is_first(&self) -> bool {
         let Some(place) = self.place else { return true };
         match self.wanted.purpose {

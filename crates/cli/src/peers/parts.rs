@@ -42,7 +42,7 @@ const AUTO: &str = "auto";
 fn bring(meeting: &Meeting<'_>, place: Option<&RankPlace>, parts: &ImageParts<'_>) -> Option<()> {
     let goes_on = || false;
     if meeting.peers.is_empty() && place.is_some_and(is_of_first_node) {
-        // What programs miss meanwhile they read by themselves.
+        // Programs read the parts that they miss meanwhile by themselves.
         parts.turn_to(PartsFrom::File);
     }
     let first = FirstNode::prepare(meeting, place, &goes_on).ok()??;

@@ -279,7 +279,7 @@ fn privileged_wherever_a_build_of_a_cache_is_killed_it_can_be_undone() {
     let Some(test) = Test::privileged(&[Need::Program("strace"), Need::Ptrace]) else { return };
     let (Some(modules), Some(lmod)) = (tool("modules-5.7.0"), tool("lmod-8.7.60")) else { return };
     plant(&test);
-    // What the tools alone made is there before.
+    // Caches that the tools made without quell are there before.
     test.write("one/.modulecache", "#%Module5.5\n");
     test.write("cache/spiderT.lua", "-- theirs\n");
     test.write("cache/timestamp", "");

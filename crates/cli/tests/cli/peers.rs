@@ -29,7 +29,7 @@ fn read_all(test: &Test, rank: u32, node: &mut Child) {
     assert!(test.read(&format!("got-{rank}")) == test.read("plain"), "other content");
 }
 
-/// What the statistics of a node that is over say of its image.
+/// A count of the image in the statistics of a node that is over. Nothing may have been read from the originals.
 fn counted(test: &Test, rank: u32, name: &str) -> u64 {
     let counted = test.read_json(&format!("stats-{rank}.json"));
     assert_eq!(counted["original"]["read"], 0, "{counted}");

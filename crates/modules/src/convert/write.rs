@@ -77,7 +77,7 @@ fn carry_out(
     make(plan, destination, &ways)?;
     let (reworded, differences) = differences(plan, &ways, judge)?;
     if !differences.is_empty() {
-        // What was installed meanwhile differs because it is new, not because of the conversion.
+        // Modules that were installed meanwhile differ because they are new, not because of the conversion.
         plan.trees.iter().try_for_each(unchanged)?;
         return Ok(Written { differences, is_trial: until == Until::Judged, ..Written::default() });
     }

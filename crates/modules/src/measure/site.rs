@@ -28,7 +28,7 @@ const PREFERRED: f64 = 2.0;
 /// The least time by which a cache must slow a command down to be ignored for it. CPU times vary by less.
 const SLOWER: f64 = 0.005;
 
-/// What converts a site to each strategy, and the settings with it. Strategies that are not here are no conversion.
+/// The conversion of a site to each strategy, and the settings with it. Strategies that are not here are no conversion.
 const CONVERSIONS: [(&str, &str, &[&str]); 8] = [
     ("modulepath rc", "rc", &[]),
     ("eval", "eval", &["MODULES_MCOOKIE_CHECK=eval"]),

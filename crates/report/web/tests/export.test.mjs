@@ -1,4 +1,4 @@
-// What `quell export` writes for speedscope, judged by speedscope's own schema and opened in speedscope itself.
+// The flame graph that `quell export` writes follows speedscope's own schema, and opens in speedscope itself.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

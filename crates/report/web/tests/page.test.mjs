@@ -86,7 +86,7 @@ withPages("a report in a browser", makePages, () => {
     it("gives a table away as CSV, filtered and sorted as it is shown", async () => {
         await visit("many", async (page) => {
             await page.evaluate(() => {
-                // What is copied is read from the event that the browser raises for it.
+                // The event that the browser raises holds the copied text.
                 navigator.clipboard.writeText = () => Promise.reject(new Error("not allowed"));
                 document.addEventListener("copy", () => (window.copied = document.activeElement.value));
             });
