@@ -14,7 +14,7 @@ CROSS := CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH6
 # The flags of a release are in that file. Cargo would take RUSTFLAGS in their place.
 RELEASE := env -u RUSTFLAGS cargo build --config crates/cli/.cargo/config.toml --release --locked
 
-.PHONY: build release-aarch64 wire size install wheel archive deb rpm check-packages dist check-dist demo test fast check advisories web \
+.PHONY: build release-aarch64 wire size install wheel archive deb rpm check-packages python fleet dist check-dist demo test fast check advisories web \
 	aarch64 privileged differential differential-random fuzz modules suites rig-tests soak vm bench docs hooks deps clean
 
 build: ## the static release binary
@@ -42,6 +42,12 @@ wheel archive deb rpm: build release-aarch64 ## packages for x86-64 and aarch64 
 check-packages: build deps ## those of this machine install without a network, run, are removed, and are the same bytes again
 	@packaging/check-packages $(QUELL)
 
+python: build deps ## `import quell` of the wheel, the notebook in docs, and the gate for CI of other projects
+	QUELL=$(QUELL) scripts/stage python tests/python/run
+
+fleet: build deps ## data sets of many jobs: writers and compactions at the same time, the answers of DuckDB and polars
+	QUELL=$(QUELL) scripts/stage fleet tests/fleet/run
+
 dist: ## source with all crates, a Spack repository and EasyBuild's files in target/dist
 	@packaging/dist $(DIST)
 
@@ -52,7 +58,7 @@ demo: deps build wire ## the main job on a real shared file system: record, pack
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
 test: deps ## everything that must hold, cheap stages first; sets itself up
-	@scripts/stages check privileged fuzz aarch64 size check-packages web differential suites modules rig-tests
+	@scripts/stages check privileged fuzz aarch64 size check-packages python fleet web differential suites modules rig-tests
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -83,6 +89,7 @@ differential: build deps ## what programs do below packed directories is what th
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
 	QUELL=$(QUELL) tests/differential/run --programs 200 --seed 1
+	QUELL=$(QUELL) tests/differential/run --scratch --programs 60 --seed 1
 
 differential-random: build deps ## the same of other random programs, with their seed
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
@@ -109,6 +116,7 @@ soak: release-aarch64 deps build wire check-dist ## what takes long: fuzzing, th
 	QUELL=$(QUELL) tests/differential/run --programs 10000
 	QUELL=$(QUELL) tests/differential/run --programs 10000 --kill
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
+	QUELL=$(QUELL) tests/fleet/run --spark
 	QUELL=$(QUELL) tests/modules/recipe --verify
 	QUELL=$(QUELL) tests/modules/recipe --names 250
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000

@@ -35,6 +35,9 @@ _quell() {
             quell,check)
                 cmd="quell__subcmd__check"
                 ;;
+            quell,collect)
+                cmd="quell__subcmd__collect"
+                ;;
             quell,completions)
                 cmd="quell__subcmd__completions"
                 ;;
@@ -55,6 +58,9 @@ _quell() {
                 ;;
             quell,fix)
                 cmd="quell__subcmd__fix"
+                ;;
+            quell,fleet)
+                cmd="quell__subcmd__fleet"
                 ;;
             quell,help)
                 cmd="quell__subcmd__help"
@@ -171,7 +177,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff export predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff export collect fleet predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -500,6 +506,40 @@ _quell() {
             _quell_names qimg
             return 0
             ;;
+        quell__subcmd__collect)
+            opts="-o -q -h --output --compact --color --colour --quiet --config --help"
+            if [[ ${cur} == -* ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            _quell_names qtrace
+            return 0
+            ;;
         quell__subcmd__completions)
             opts="-q -h --color --colour --quiet --config --help bash zsh fish"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -712,6 +752,52 @@ _quell() {
                     ;;
             esac
             _quell_names qtrace
+            return 0
+            ;;
+        quell__subcmd__fleet)
+            opts="-q -h --by --since --rows --json --openmetrics --html --sql --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --by)
+                    COMPREPLY=($(compgen -W "user program library finding" -- "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rows)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sql)
+                    COMPREPLY=($(compgen -W "duckdb spark" -- "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
         quell__subcmd__help)
@@ -1501,7 +1587,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__record)
-            opts="-o -f -q -h --output --force --until-started --ranks --engine --root --disable --color --colour --quiet --config --help"
+            opts="-o -f -p -q -h --output --force --until-started --ranks --engine --root --pid --children --seconds --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1528,6 +1614,18 @@ _quell() {
                     return 0
                     ;;
                 --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seconds)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1643,7 +1741,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --peers --interface --trust --output --label --open-mode --color --colour --quiet --config --help"
+            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --peers --interface --trust --output --label --open-mode --scratch --scratch-memory --scratch-disk --keep --color --colour --quiet --config --help"
             if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1707,6 +1805,18 @@ _quell() {
                     ;;
                 --open-mode)
                     COMPREPLY=($(compgen -W "truncate append" -- "${cur}"))
+                    return 0
+                    ;;
+                --scratch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scratch-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scratch-disk)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --colour)

@@ -42,6 +42,8 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a
 complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "export" -d 'Write a recording in a form that another tool reads: a timeline, a flame graph, a table'
+complete -c quell -n "__fish_quell_needs_command" -f -a "collect" -d 'Add jobs to a data set of many'
+complete -c quell -n "__fish_quell_needs_command" -f -a "fleet" -d 'Show what many jobs cost, and what would save most'
 complete -c quell -n "__fish_quell_needs_command" -f -a "predict" -d 'Predict how long programs wait for a shared file system on many nodes'
 complete -c quell -n "__fish_quell_needs_command" -f -a "validate" -d 'Show what predictions say of figures that others published'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
@@ -68,11 +70,14 @@ complete -c quell -n "__fish_quell_using_subcommand record" -l engine -d 'Record
 ptrace\t'ptrace and a seccomp filter: every call, with its result'
 mount\t'A pass-through file system over the roots: what is asked of them'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l root -d 'Record below this directory when it goes through a mount [default: every network mount point; on a node without any, /usr, /opt, the home and the working directory]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand record" -s p -l pid -d 'Record these processes, which run already, as `strace -f -p` does' -r
+complete -c quell -n "__fish_quell_using_subcommand record" -l seconds -d 'End the recording of `-p` after this time' -r
 complete -c quell -n "__fish_quell_using_subcommand record" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name. Otherwise the trace takes the next free name, such as app-2.qtrace'
+complete -c quell -n "__fish_quell_using_subcommand record" -l children -d 'Record also the processes that those of `-p` had started before'
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -172,6 +177,31 @@ complete -c quell -n "__fish_quell_using_subcommand export" -l config -d 'Read t
 complete -c quell -n "__fish_quell_using_subcommand export" -s f -l force -d 'Replace a file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand collect" -s o -l output -d 'The directory of the data set. It is made if it is absent' -r -F
+complete -c quell -n "__fish_quell_using_subcommand collect" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand collect" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand collect" -l compact -d 'Merge the files of each day that is over into one, after adding. Needs DuckDB, as `quell fleet` does. Once a day is enough'
+complete -c quell -n "__fish_quell_using_subcommand collect" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand collect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l by -d 'The tables to show, separated by commas' -r -f -a "user\t'One row for each user'
+program\t'One row for each program'
+library\t'One row for each library'
+finding\t'One row for each kind of finding'"
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l since -d 'Count only jobs that began within this time, such as 12h or 7d [default: all]' -r
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l rows -d 'Rows of each table at most' -r
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l html -d 'Write a page for a browser; `-` prints it' -r -F
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l sql -d 'Print the queries, to be asked elsewhere' -r -f -a "duckdb\t'DuckDB'
+spark\t'Spark'"
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l json -d 'Print one JSON object'
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l openmetrics -d 'Print gauges for Prometheus, in the text format of OpenMetrics'
+complete -c quell -n "__fish_quell_using_subcommand fleet" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand fleet" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l ppn -d 'Processes on each node' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
@@ -272,6 +302,9 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l interface -d 'Get an
 complete -c quell -n "__fish_quell_using_subcommand run" -l output -d 'Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out: `quell run --output FILE -- CMD`' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l open-mode -d 'With --output: the use of a FILE that is there' -r -f -a "truncate\t'It is emptied, unless another step of the job is writing to it'
 append\t'Lines go to its end'"
+complete -c quell -n "__fish_quell_using_subcommand run" -l scratch -d 'Keep what programs make or change below DIR in this node\'s memory, where all ranks of the job on the node see it. It is gone when the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden directory in DIR. May be given several times. The image may be left out: `quell run --scratch DIR -- CMD`' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l scratch-memory -d 'With --scratch: take at most so much of the node\'s memory, such as 500M or 2G [default: a quarter of what is free]' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l scratch-disk -d 'With --scratch: put what memory has no room for into this directory first, which lies on a disk of the node' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -283,6 +316,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, ra
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand run" -l label -d 'With --output: begin each line with the number of its rank'
+complete -c quell -n "__fish_quell_using_subcommand run" -l keep -d 'With --scratch: at the end, put new and changed files into the real directory. Nothing is removed from it'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand cache; and not __fish_seen_subcommand_from ls path make prune" -l cache -d 'Use this directory [default: $XDG_CACHE_HOME/quell or ~/.cache/quell]' -r -F
@@ -710,6 +744,7 @@ complete -c quell -n "__fish_quell_using_subcommand report" -f -a "(__fish_quell
 complete -c quell -n "__fish_quell_using_subcommand fix" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand diff" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand export" -f -a "(__fish_quell_names qtrace)"
+complete -c quell -n "__fish_quell_using_subcommand collect" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand predict" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand pack" -f -a "(__fish_quell_names qtrace)"
 complete -c quell -n "__fish_quell_using_subcommand run; and not string match -q '*.qimg' -- (commandline -opc)" -f -a "(__fish_quell_names qimg)"

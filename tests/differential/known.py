@@ -42,6 +42,7 @@ LEFT_OUT = [
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("it stays until the process closes any descriptor of the file", lambda facts, op: op.name in ("lock", "getlk", "olock", "ogetlk") and facts.is_lingering(op)),
     ("shows in a shared mapping of it only after a process of the run has looked at the file", lambda facts, op: op.name in ("mread", "mwrite") and facts.is_only_mapped(op)),
+    ("access control lists below a scratch directory cannot be set", lambda facts, op: facts.scene.is_scratch() and any("setfacl" in word or "cp -a" in word for word in op.words)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 

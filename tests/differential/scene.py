@@ -92,6 +92,7 @@ class Scene:
         self.options = options
         self.plain, self.packed = Side(self.directory / "a/r"), Side(self.directory / "b/r")
         self.pinned, self.mounted, self.killed = [], [], set()
+        self.first = None
         self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent", MARK: str(self.directory)}
 
     def __enter__(self):
@@ -112,12 +113,13 @@ class Scene:
             plant(side.root, self.options, self.user)
         if self.user:
             os.chown(self.directory, self.user, self.user)
-        if not self.tools.plain:
+        if not self.tools.plain and not self.is_scratch():
             self.pack()
         time.sleep(0.02)
         self.began = time.time() - 0.01
         for side in (self.plain, self.packed):
-            side.observer = Actor([self.tools.actor, side.root], self.environment)
+            if not self.is_scratch():
+                side.observer = Actor([self.tools.actor, side.root], self.environment)
         self.start()
         self.pin()
 
@@ -150,8 +152,32 @@ class Scene:
         whole = ["--whole-files"] if self.options.get("whole") == "1" else []
         self.quell("pack", "app.qtrace", "-o", "app.qimg", "--root", self.packed.root, *whole)
 
+    def is_scratch(self):
+        """The packed side is a scratch directory, which all its actors and the observer share."""
+        return "scratch" in self.options and not self.tools.plain
+
+    def start_scratch(self):
+        memory = ["--scratch-memory", self.options["scratch"]]
+        run = [self.tools.quell, "-q", "run", "--require", "--scratch", self.packed.root, *memory, "--"]
+        environment = {**self.environment, "SLURM_JOB_ID": "1"}
+        # The first rank starts the server, which has its limits.
+        limit = [*self.as_user(), "prlimit", f"--nofile={self.options.get('descriptors', 1024)}"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self.first = subprocess.Popen([*limit, *run, "cat"], env=environment, **pipes)
+        self.first.stdin.write(b"there\n")
+        self.first.stdin.flush()
+        self.first.stdout.readline()
+        for number in "1234":
+            self.plain.actors[number] = Actor([*self.as_user(), self.tools.actor, self.plain.root], self.environment)
+            self.packed.actors[number] = Actor([*self.as_user(), *run, self.tools.actor, self.packed.root], environment)
+            self.packed.actors[number].ask("umask 022")
+        self.plain.observer = Actor([*self.as_user(), self.tools.actor, self.plain.root], self.environment)
+        self.packed.observer = Actor([*self.as_user(), *run, self.tools.actor, self.packed.root], environment)
+
     def start(self):
         """Actors 1 and 2 share a namespace because they have the same job number; 3 has another one."""
+        if self.is_scratch():
+            return self.start_scratch()
         for number in "1234":
             plain = [*self.as_user(), self.tools.actor]
             self.plain.actors[number] = Actor([*plain, self.plain.root], self.environment)
@@ -220,6 +246,8 @@ class Scene:
             for actor in [*side.actors.values(), side.observer]:
                 if actor:
                     actor.end()
+        if self.first:
+            self.first.communicate()
         for descriptor in self.pinned:
             os.close(descriptor)
         self.pinned = []

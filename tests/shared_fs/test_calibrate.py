@@ -10,7 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from shared_fs import QUELL, RIG, WORK, Fixture, on, rig
+from mpi import open_mpi
+from shared_fs import NODES, QUELL, RIG, WORK, Fixture, on, rig
 
 LATENCY_US = 1000
 PLACE = WORK / "calibrate"
@@ -70,6 +71,24 @@ class Calibrated(unittest.TestCase):
             self.assertEqual(median(profile["client"][key]), 3600, f"{key}: taken for the length of a start")
             self.assertIn(f"longer than {watched:.0f} s", profile["client"][key]["source"])
         self.assert_counts(done, server)
+
+    def test_each_node_of_a_launcher_is_a_client(self) -> None:
+        place = Path(tempfile.mkdtemp(prefix="quell-calibrate-ranks-", dir="/run"))
+        self.addCleanup(shutil.rmtree, place)
+        on(1, "mkdir", "-p", str(PLACE))
+        before = {node: sum(counted(node).values()) for node in range(1, NODES + 1)}
+        script = place / "rank.sh"
+        script.write_text(f"#!/bin/sh\nexec {QUELL} calibrate {PLACE} -o {place}/fs.toml --force {' '.join(SHORT)}\n")
+        script.chmod(0o755)
+        # Two ranks a node: one of them is the client.
+        said = open_mpi(place, str(script), ranks=2)
+        self.assertIn("rate (in ops/sec) of 4 processes", said)
+        profile = tomllib.loads((place / "fs.toml").read_text())
+        self.assertIn(f"{NODES} clients", profile["note"])
+        self.assertIn("positive_seconds", profile["client"])
+        for node, operations in before.items():
+            self.assertGreater(sum(counted(node).values()) - operations, 100, f"node {node} did nothing")
+        self.assertEqual(on(1, "ls", "-A", str(PLACE)), "", "something is left behind")
 
     def assert_round_trip(self, profile: dict[str, Any]) -> None:
         """One round trip is taken for one; a busy machine adds to it."""

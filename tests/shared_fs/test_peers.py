@@ -14,6 +14,7 @@ import unittest
 from collections import Counter
 from pathlib import Path
 
+from mpi import mpich, open_mpi
 from shared_fs import NODES, PROGRAM, QUELL, RIG, SHARED, WORK, Fixture, bytes_sent, on, rig
 from slurm import Slurm
 
@@ -103,24 +104,11 @@ class Parts(unittest.TestCase):
                 return
         self.fail(f"{images} images, operations beyond the bounds: {more}")
 
-    def mpi(self, *words: str) -> str:
-        """A launcher that starts its daemons on other nodes by `rig exec`, as by ssh."""
-        agent = self.place / "agent"
-        agent.write_text(f"#!/bin/sh\nwhile case $1 in -*) true;; *) false;; esac; do shift; done\n"
-                         f"node=${{1##*.}}; shift\nexec {RIG} exec $node -- sh -c \"$*\"\n")
-        agent.chmod(0o755)
-        environment = [f"TMPDIR={self.place}", f"HOME={self.place}"]
-        return rig("exec", "1", "--", "env", *environment, *words)
-
     def open_mpi(self, script: str) -> str:
-        hosts = ",".join(f"10.71.1.{node}" for node in range(1, NODES + 1))
-        options = ["--mca", "plm_rsh_agent", f"{self.place}/agent", "--mca", "oob_tcp_if_include", "10.71.0.0/16"]
-        return self.mpi("mpirun.openmpi", "--allow-run-as-root", "--host", hosts, "-n", str(NODES), "--map-by", "node", *options, script)
+        return open_mpi(self.place, script)
 
     def mpich(self, script: str) -> str:
-        hosts = ",".join(f"10.71.1.{node}" for node in range(1, NODES + 1))
-        options = ["-launcher", "ssh", "-launcher-exec", f"{self.place}/agent", "-hosts", hosts, "-localhost", "10.71.1.1"]
-        return self.mpi("mpiexec.mpich", *options, "-n", str(NODES), "-ppn", "1", script)
+        return mpich(self.place, script)
 
     def slurm(self, slurm: Slurm, script: str) -> str:
         job = self.place / "job.sh"

@@ -20,6 +20,8 @@ pub enum Doubt {
         /// Their number.
         events: u64,
     },
+    /// The recorder came to a program that ran already.
+    Attached,
     /// The command failed, so that its start may not be whole.
     CommandFailed {
         /// Its ending.
@@ -77,6 +79,7 @@ impl Doubt {
             Self::Empty => "empty",
             Self::Partial { .. } => "partial",
             Self::Lost { .. } => "lost-events",
+            Self::Attached => "attached",
             Self::CommandFailed { .. } => "command-failed",
             Self::CountedTwice { .. } => "counted-twice",
             Self::CommandsDiffer => "commands-differ",
@@ -95,6 +98,7 @@ impl Doubt {
             Self::Empty => "record again, and check that the command ran",
             Self::Partial { .. } => "record again and let the command end; the counted operations did happen",
             Self::Lost { .. } => "read the counts as lower bounds, or record again",
+            Self::Attached => "record its start with `quell record -- CMD`",
             Self::CommandFailed { .. } => "record a run that succeeds before packing",
             Self::CountedTwice { .. } => "name each recording once",
             Self::CommandsDiffer => "report each command by itself",
@@ -120,6 +124,9 @@ impl fmt::Display for Doubt {
             }
             Self::Lost { events: 1 } => write!(f, "1 event was lost"),
             Self::Lost { events } => write!(f, "{events} events were lost"),
+            Self::Attached => {
+                write!(f, "the recording began in the middle of the run: what came before is unknown")
+            }
             Self::CommandFailed { exit } => {
                 write!(f, "the command ended with {}: its start may not be whole", ending(*exit))
             }
@@ -171,6 +178,7 @@ impl Summary {
         doubt(self.events() == 0, Doubt::Empty);
         doubt(recordings > 0, Doubt::Partial { recordings });
         doubt(lost > 0, Doubt::Lost { events: lost });
+        doubt(self.recordings.iter().any(|facts| facts.attached), Doubt::Attached);
         if let Some(exit) = failed {
             doubt(true, Doubt::CommandFailed { exit });
         }

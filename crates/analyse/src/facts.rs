@@ -43,6 +43,8 @@ pub struct RecordingFacts {
     pub completeness: Completeness,
     /// The event that ended it, where that is known.
     pub ended: Option<Ended>,
+    /// The command ran already when it began.
+    pub attached: bool,
 }
 
 impl RecordingFacts {
@@ -67,6 +69,7 @@ impl RecordingFacts {
             notes: header.recorder.notes.clone(),
             completeness: header.completeness,
             ended: header.ended,
+            attached: header.attached,
         }
     }
 

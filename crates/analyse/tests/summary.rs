@@ -290,6 +290,7 @@ fn every_doubt_has_a_case_and_a_whole_recording_has_none() {
     assert_eq!(of(|recorded| recorded.events.clear()), ["empty"]);
     assert_eq!(of(|recorded| recorded.header.completeness = Completeness::Partial), ["partial"]);
     assert_eq!(of(|recorded| recorded.header.recorder.lost = 1), ["lost-events"]);
+    assert_eq!(of(|recorded| recorded.header.attached = true), ["attached"]);
     assert_eq!(of(|recorded| recorded.header.exit = Some(Exit::Signal(11))), ["command-failed"]);
     assert_eq!(of(|recorded| _ = recorded.event(Call::IoUringSetup, "", FOUND)), ["asynchronous"]);
     assert_eq!(of(|recorded| recorded.header.recorder.notes.push("a note".into())), ["note"]);

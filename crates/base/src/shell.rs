@@ -19,9 +19,10 @@ pub fn quoted(word: impl AsRef<[u8]>) -> String {
     }
 }
 
-/// A path or another system string, [`quoted`].
+/// A path, [`quoted`], as a word that no program takes for a flag.
 pub fn quoted_name(name: impl AsRef<std::ffi::OsStr>) -> String {
-    quoted(name.as_ref().as_encoded_bytes())
+    let name = name.as_ref().as_encoded_bytes();
+    if name.starts_with(b"-") { quoted([b"./", name].concat()) } else { quoted(name) }
 }
 
 fn escaped_byte(&byte: &u8) -> String {
@@ -61,6 +62,7 @@ mod tests {
             assert_eq!(quoted(bytes), expected);
         }
         assert_eq!(command(["python3", "-c", "import numpy"]), "python3 -c 'import numpy'");
+        assert_eq!((&*quoted_name("-a b"), &*quoted_name("a-b")), ("'./-a b'", "a-b"));
     }
 
     #[test]

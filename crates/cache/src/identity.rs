@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process of some node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProcessIdentity {
+pub struct ProcessIdentity {
     pub(crate) host: String,
     /// The kernel's random number for this boot. A container has that of its node.
     pub(crate) boot: String,
@@ -21,8 +21,10 @@ pub(crate) struct ProcessIdentity {
 
 /// The facts known of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProcessLife {
+pub enum ProcessLife {
+    /// It runs.
     Alive,
+    /// It has ended.
     Dead,
     /// It runs, or ran, elsewhere.
     Unknown,
@@ -30,13 +32,13 @@ pub(crate) enum ProcessLife {
 
 impl ProcessIdentity {
     /// This process.
-    pub(crate) fn own() -> Self {
+    pub fn own() -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Self { host: host(), boot: boot(), pid, pids: pid_namespace(), start: start(pid).unwrap_or(0) }
     }
 
     /// Tells whether the process still runs.
-    pub(crate) fn life(&self) -> ProcessLife {
+    pub fn life(&self) -> ProcessLife {
         let here = !self.boot.is_empty() && self.boot == boot() && self.host == host();
         if !here || self.pids != pid_namespace() {
             return ProcessLife::Unknown;

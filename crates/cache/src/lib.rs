@@ -33,6 +33,7 @@ mod prune;
 
 pub use entry::{About, CacheEntry, EntryState, SettledReason};
 pub use error::CacheError;
+pub use identity::{ProcessIdentity, ProcessLife};
 pub use key::{CacheKey, KeyParts, Subject};
 pub use lock::EntryLock;
 pub use place::{CacheDirectory, CacheOwner};

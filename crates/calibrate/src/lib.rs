@@ -45,7 +45,7 @@ pub use habits::{ClientHabits, OpenRides};
 pub use measure::{calibrate, check};
 pub use operation::LoadOperation;
 pub use series::{CalibrationCase, CalibrationResults, CaseCache, CaseKind, CaseLayout, CaseRun, IDLE};
-pub use setting::{CalibrationProgress, CalibrationSetting};
+pub use setting::{CalibrationProgress, CalibrationSetting, ClientLink};
 pub use statistics::SampleSummary;
 pub use work_directory::{PREFIX, leftovers};
 pub use workers::{CacheAspect, DataAccess, serve};

@@ -4,7 +4,7 @@ use super::bounds::CalibrationBounds;
 use super::calibration::Calibration;
 use super::habits::ClientHabits;
 use super::leader::Leader;
-use super::setting::{CalibrationProgress, CalibrationSetting};
+use super::setting::{CalibrationProgress, CalibrationSetting, ClientLink};
 use super::statistics::SampleSummary;
 use super::work_directory::{self, Needs, WorkDirectory};
 use super::{caching, cold, cost, phases, probes, reads};
@@ -51,13 +51,20 @@ fn measure(
     let processes = usize::from(setting.bounds.processes.max(1));
     let ours = WorkerGroup::start(&setting.worker, place, processes, "process", setting.stop)?;
     let mut others: Vec<WorkerGroup> = Vec::new();
-    for (words, number) in setting.others.iter().zip(2..) {
+    for link in &setting.others {
+        let number = others.len() + 2;
         let name = if number == 2 { "second client".to_owned() } else { format!("client {number}") };
-        let other = WorkerGroup::start(words, place, 1, &name, setting.stop)?;
-        if std::iter::once(&ours).chain(&others).any(|known| other.shares_client_with(known)) {
-            return Err(CalibrateError::SameClient);
+        let other = match link {
+            ClientLink::Command(words) => WorkerGroup::start(words, place, 1, &name, setting.stop)?,
+            ClientLink::Connection(stream) => WorkerGroup::over(stream, place, name, setting.stop)?,
+        };
+        let is_known = std::iter::once(&ours).chain(&others).any(|known| other.shares_client_with(known));
+        match (is_known, link) {
+            (false, _) => others.push(other),
+            (true, ClientLink::Command(_)) => return Err(CalibrateError::SameClient),
+            // A launcher starts several ranks a node.
+            (true, ClientLink::Connection(_)) => {}
         }
-        others.push(other);
     }
     let mut leader = Leader::new(setting, ours, others, progress);
     // First what everything else is judged by, last what is only read.

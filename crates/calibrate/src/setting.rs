@@ -3,8 +3,18 @@
 use super::bounds::CalibrationBounds;
 use quell_talk::Stop;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
+
+/// The way to a worker on another client.
+#[derive(Debug)]
+pub enum ClientLink {
+    /// A command of the user. It is an error if it starts a worker on a client that has one.
+    Command(Vec<OsString>),
+    /// A connection to a process that serves. Of several on one client the first is used.
+    Connection(File),
+}
 
 /// A calibration as it is asked for.
 pub struct CalibrationSetting<'a> {
@@ -12,8 +22,8 @@ pub struct CalibrationSetting<'a> {
     pub directory: &'a Path,
     /// The command of a worker on this client. The working directory comes over its standard input.
     pub worker: Vec<OsString>,
-    /// The same for one worker on each other client. The first of them makes what this client has not seen.
-    pub others: Vec<Vec<OsString>>,
+    /// One worker on each other client. The first of them makes what this client has not seen.
+    pub others: Vec<ClientLink>,
     /// The limits.
     pub bounds: CalibrationBounds,
     /// Called often. When it returns true, the calibration cleans up and ends as

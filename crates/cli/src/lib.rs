@@ -72,12 +72,15 @@ pub fn main() -> ExitCode {
 
 fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
     match parsed.arguments.command {
+        Command::Record(flags) if !flags.pids.is_empty() => commands::attach::run(&flags, printer),
         Command::Record(flags) => commands::record::run(flags, printer),
         Command::Import(flags) => commands::import::run(&flags, printer),
         Command::Report(flags) => commands::report::run(&flags, printer),
         Command::Fix(flags) => commands::fix::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Export(flags) => commands::export::run(&flags, printer),
+        Command::Collect(flags) => commands::collect::run(&flags, printer),
+        Command::Fleet(flags) => commands::fleet::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => launch::run(&flags, printer),
         Command::Cache(flags) => commands::cache::run(&flags, printer),

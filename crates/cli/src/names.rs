@@ -16,7 +16,17 @@ pub(crate) fn trace(command: &[OsString]) -> PathBuf {
     let script = INTERPRETERS.contains(&plain).then(|| command.get(1)).flatten();
     let named =
         script.filter(|script| !script.as_encoded_bytes().starts_with(b"-")).map(|script| stem(script));
-    PathBuf::from(format!("{}.qtrace", named.unwrap_or(interpreter)))
+    // A login shell is called `-bash`.
+    let name = named.unwrap_or(interpreter);
+    PathBuf::from(format!("{}.qtrace", name.trim_start_matches('-')))
+}
+
+/// The trace of a process that runs already. `name`: as `ps` shows it. It stands for a command that the program replaced by a title,
+/// such as `nginx: worker process`.
+pub(crate) fn of_process(command: &[OsString], name: String) -> PathBuf {
+    let is_title =
+        |word: &OsString| word.as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' ' | b'('));
+    if command.first().is_some_and(is_title) { trace(&[name.into()]) } else { trace(command) }
 }
 
 /// The trace of a rank: rank 0 has the name itself.
@@ -59,9 +69,21 @@ mod tests {
             (&["/usr/bin/python3.11", "-c", "pass"], "python3.qtrace"),
             (&["./simulate", "in.dat"], "simulate.qtrace"),
             (&["bash", "run.sh"], "run.qtrace"),
+            (&["-bash"], "bash.qtrace"),
         ] {
             let command: Vec<OsString> = command.iter().map(OsString::from).collect();
             assert_eq!(trace(&command), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn a_trace_is_not_named_after_a_title() {
+        for (word, expected) in [
+            ("nginx: worker process", "name.qtrace"),
+            ("sshd: root@pts/0", "name.qtrace"),
+            ("/opt/app/bin/serve", "serve.qtrace"),
+        ] {
+            assert_eq!(of_process(&[word.into()], "name".to_owned()), Path::new(expected));
         }
     }
 

@@ -55,7 +55,7 @@ fn bits(value: u64) -> Option<i64> {
 
 pub(crate) fn csv(trace: &Trace, file: &File) -> Result<(), ExportError> {
     let mut writer = csv::Writer::from_writer(BufWriter::new(file));
-    let written = |written: csv::Result<()>| written.map_err(|error| ExportError::Write(error.into()));
+    let written = |written: csv::Result<()>| written.map_err(unwritten);
     written(writer.write_record(COLUMNS.iter().map(|(name, _)| name)))?;
     for_each(trace, |row| {
         let cells = COLUMNS.iter().map(|(_, column)| match column {
@@ -100,6 +100,14 @@ fn empty() -> Vec<TableColumn> {
         Text(_) => ColumnValues::OptionalText(Vec::new()),
     };
     COLUMNS.iter().map(|(name, of)| column(name, values(of))).collect()
+}
+
+/// The kind of the error stays: a closed pipe and a full disk are told apart by it.
+fn unwritten(error: csv::Error) -> ExportError {
+    ExportError::Write(match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => std::io::Error::other(format!("{kind:?}")),
+    })
 }
 
 /// The writer of tables names its file itself.

@@ -5,7 +5,9 @@ use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::CpuSet;
 
 use crate::error::RunError;
-use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, idle_io, keep_only, reset_signals};
+use crate::sys::process::{
+    Forked, SingleThreaded, exit_now, fork, idle_io, keep_only, reset_signals, share_one_heap,
+};
 
 /// Goes on in a child of init that has a session of its own, no descriptor of the caller's, the lowest priority, and `/` as its
 /// working directory. The calling process ends with status 0, so that a parent need not wait.
@@ -55,9 +57,23 @@ pub(crate) fn fork_detached(alone: &SingleThreaded) -> Result<Forked, Errno> {
 
 /// Lets a process of the node have as many files open as the system allows; the usual soft limit is 1024.
 pub(crate) fn use_all_descriptors() {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let _enough_as_it_is =
-        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let _as_many_as_there_are = use_all(Resource::Nofile);
+}
+
+/// Raises a limit as far as the process may, and returns it; `None` where there is none.
+pub(crate) fn use_all(resource: Resource) -> Option<u64> {
+    let limit = rustix::process::getrlimit(resource);
+    let _enough_as_it_is = rustix::process::setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
+    rustix::process::getrlimit(resource).current
+}
+
+/// Takes all the memory that the process may have, and tells how much that is; `None` without a limit.
+pub(crate) fn use_all_memory() -> Option<u64> {
+    let limit = [Resource::As, Resource::Data].into_iter().filter_map(use_all).min()?;
+    share_one_heap();
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|statm| statm.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
+    Some(limit.saturating_sub(pages.saturating_mul(rustix::param::page_size() as u64)))
 }
 
 /// Runs on the job's cores without those that the first rank is bound to, if any are left.

@@ -161,9 +161,11 @@ fn layout_of(image: &Image<SharedImage>, place: &MeetingPlace) -> Layout {
         b"" => b"/",
         directory => directory,
     };
+    let roots: Vec<PathBuf> = paths(index.roots().map(|root| root.path).collect());
+    let live: Vec<PathBuf> = paths(index.live_directories().map(|live| live.path).collect());
     Layout {
-        roots: paths(index.roots().map(|root| root.path).collect()),
-        live: paths(index.live_directories().map(|live| live.path).collect()),
+        live: live.into_iter().chain(crate::scratch::mounted_below(&roots)).collect(),
+        roots,
         beyond: index.beyond(),
         own_root: (!has_its_originals(image)).then(|| path_of(directory.to_vec())),
         source: place.name().to_owned(),

@@ -50,6 +50,8 @@ pub enum SetupStep {
     OpenRoot,
     /// Mounting.
     Mount,
+    /// Mounting over a scratch directory.
+    Cover,
     /// Placing the mounted tree over a root, or a live directory back into it.
     Bind,
     /// Extracting the image into the namespace.
@@ -95,6 +97,7 @@ impl SetupStep {
             Self::OwnRoot => "make a root file system with the image's directories",
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
+            Self::Cover => "mount over",
             Self::Bind => "place the image over its directories",
             Self::Extract
             | Self::ExtractNothing
@@ -121,9 +124,10 @@ impl SetupStep {
                 "`sysctl kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`, or a \
                  container's seccomp filter"
             }
-            (Self::MapIdentity | Self::IsolateMounts | Self::Mount, Errno::PERM | Errno::ACCESS) => {
-                "`sysctl kernel.apparmor_restrict_unprivileged_userns`, or a container's seccomp filter"
-            }
+            (
+                Self::MapIdentity | Self::IsolateMounts | Self::Mount | Self::Cover,
+                Errno::PERM | Errno::ACCESS,
+            ) => "`sysctl kernel.apparmor_restrict_unprivileged_userns`, or a container's seccomp filter",
             _ => return None,
         })
     }

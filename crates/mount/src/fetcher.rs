@@ -1,15 +1,18 @@
 //! Copies an image from its file into memory, chunk by chunk.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
 
 use quell_image::frames::{self, Decompressor, Frames};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{ImageError, OsError};
 use crate::peers::Peers;
-use crate::progress::{Ended, FAILED, PRESENT, Progress, Word};
+use crate::progress::{ABSENT, Ended, FAILED, PRESENT, Progress, Word};
+use crate::sys::process::has_own_descriptors;
 
 /// The content of the image's file.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ pub(crate) enum FileForm {
 pub(crate) enum ImageFile {
     /// Open for reading.
     Open(OwnedFd),
-    /// It was found, and is opened only to be read: peers may bring all of it.
-    Found(OwnedFd),
+    /// It was found. It is opened when it must be read, and stays open: peers may bring all of it.
+    Found { found: OwnedFd, opened: OnceLock<OwnedFd> },
     /// In memory, as far as it has arrived.
     Copied(Box<Fetcher>),
 }
@@ -42,7 +45,11 @@ pub(crate) struct Fetcher {
     pub(crate) next: AtomicUsize,
     /// They bring chunks of a plain form too.
     pub(crate) peers: Option<Peers>,
+    /// Size and time of the image's file, if it is open.
+    pub(crate) version: Option<FileVersion>,
 }
+
+pub(crate) type FileVersion = (i64, (i64, u64));
 
 /// Memory that a thread reuses from chunk to chunk.
 #[derive(Debug, Default)]
@@ -50,14 +57,13 @@ pub(crate) struct Scratch {
     plain: Vec<u8>,
     compressed: Vec<u8>,
     decompressor: Option<Decompressor>,
-    /// The file, where this thread has opened it.
-    opened: Option<OwnedFd>,
 }
 
 impl Fetcher {
     /// Nothing of the file is in `memory` yet.
     pub(crate) fn new(file: ImageFile, form: FileForm, memory: OwnedFd, progress: Progress) -> Self {
-        Self { file, form, memory, progress, next: AtomicUsize::new(0), peers: None }
+        let version = version_of(&file).ok().flatten();
+        Self { file, form, memory, progress, next: AtomicUsize::new(0), peers: None, version }
     }
 
     /// Gives up the chunks that a dead server was fetching: they have to be fetched again.
@@ -68,18 +74,21 @@ impl Fetcher {
         }
     }
 
-    /// Bytes of the file that came from other nodes so far.
-    pub(crate) fn bytes_from_peers(&self) -> u64 {
+    /// A number about the exchange of parts with other nodes so far.
+    pub(crate) fn peers_number(&self, word: Word) -> u64 {
         match &self.file {
-            ImageFile::Copied(file) => file.bytes_from_peers(),
-            ImageFile::Open(_) | ImageFile::Found(_) => self.progress.number(Word::FromPeers),
+            ImageFile::Copied(file) => file.peers_number(word),
+            ImageFile::Open(_) | ImageFile::Found { .. } => self.progress.number(word),
         }
     }
 
     /// The descriptors that are still needed.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         let mut descriptors = match &self.file {
-            ImageFile::Open(file) | ImageFile::Found(file) => vec![file.as_raw_fd()],
+            ImageFile::Open(file) => vec![file.as_raw_fd()],
+            ImageFile::Found { found, opened } => {
+                std::iter::once(found).chain(opened.get()).map(AsRawFd::as_raw_fd).collect()
+            }
             ImageFile::Copied(file) => file.descriptors(),
         };
         descriptors.push(self.memory.as_raw_fd());
@@ -96,16 +105,21 @@ impl Fetcher {
         if let Some(peers) = &self.peers {
             peers.await_chunk(&self.progress, chunk);
         }
-        let fetched = self.fetch_if_absent(chunk, scratch);
-        // Peers may have been faster.
-        fetched.or_else(|errno| self.progress.is_present(chunk).then_some(()).ok_or(errno))?;
+        let mut fetched = self.fetch_if_absent(chunk, scratch);
         loop {
             let news = self.progress.news();
             match self.progress.stage(chunk)? {
                 PRESENT => return Ok(()),
-                FAILED => return Err(Errno::IO),
+                FAILED => break,
+                // It was dismissed meanwhile.
+                ABSENT => fetched = self.fetch_if_absent(chunk, scratch),
                 _ => self.progress.wait(news, None),
             }
+        }
+        // A file that was replaced can no longer be opened on some file systems. Then peers alone have its content.
+        match &self.peers {
+            Some(peers) if peers.await_as_last(&self.progress, chunk) => Ok(()),
+            _ => Err(fetched.err().unwrap_or(Errno::IO)),
         }
     }
 
@@ -126,30 +140,59 @@ impl Fetcher {
         outcome
     }
 
+    /// Frees the memory of all chunks that the kernel was given, except those that a thread reads.
+    pub(crate) fn dismiss_given(&self) {
+        if self.progress.number(Word::Given) > 0 {
+            (0..self.progress.chunks()).for_each(|chunk| self.dismiss(chunk));
+        }
+    }
+
+    /// Frees the memory of a chunk that the kernel has in its cache: if it drops it there, the chunk is fetched again.
+    fn dismiss(&self, chunk: usize) {
+        if !self.progress.begin_dismissal(chunk) {
+            return;
+        }
+        let (start, bytes) = (chunk * self.progress.chunk, self.progress.bytes_of(chunk));
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // If it cannot be done, the memory stays in use.
+        _ = rustix::fs::fallocate(&self.memory, hole, start as u64, bytes as u64);
+        self.progress.end_dismissal(chunk);
+    }
+
     fn copy(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let start = chunk * self.progress.chunk;
         scratch.plain.resize(self.progress.bytes_of(chunk), 0);
         match &self.form {
             FileForm::Plain => {
-                let Scratch { plain, opened, .. } = scratch;
-                self.read_file(start as u64, plain, opened)?;
+                let began = Instant::now();
+                self.read_file(start as u64, &mut scratch.plain)?;
+                if self.peers.is_some() {
+                    self.progress.set(Word::FileTakes, began.elapsed().as_micros() as u64);
+                }
             }
             FileForm::Frames(frames) => self.decompress(frames, chunk, scratch)?,
+        }
+        // The kernel has parts of the file as it was.
+        if self.progress.was_dismissed(chunk) && version_of(&self.file)? != self.version {
+            return Err(DAMAGED);
+        }
+        // Parts that peers brought meanwhile have been verified.
+        if self.progress.is_present(chunk) {
+            return Ok(());
         }
         let mut written = 0;
         while written < scratch.plain.len() {
             let rest = &scratch.plain[written..];
             written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
         }
-        self.progress.count(Word::Fetched, written);
         Ok(())
     }
 
     fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
-        let Scratch { plain, compressed, decompressor, opened } = scratch;
+        let Scratch { plain, compressed, decompressor } = scratch;
         compressed.resize(bytes, 0);
-        self.read_file(at, compressed, opened)?;
+        self.read_file(at, compressed)?;
         let decompressor = match decompressor {
             Some(decompressor) => decompressor,
             none => none.insert(Decompressor::new().map_err(|_| Errno::NOMEM)?),
@@ -157,17 +200,20 @@ impl Fetcher {
         decompressor.frame(chunk, compressed, plain).map_err(|_| DAMAGED)
     }
 
-    /// Fills `into` from the file, which is kept in `opened`.
-    fn read_file(&self, at: u64, into: &mut [u8], opened: &mut Option<OwnedFd>) -> Result<(), Errno> {
+    /// Fills `into` from the file.
+    fn read_file(&self, at: u64, into: &mut [u8]) -> Result<(), Errno> {
         match &self.file {
             ImageFile::Copied(file) => file.read_memory(at, into),
             ImageFile::Open(file) => read_exact_at(file, at, into),
-            ImageFile::Found(file) => {
-                let file = match opened {
-                    Some(opened) => opened,
-                    none => none.insert(opened_again(file)?),
-                };
-                read_exact_at(file, at, into)
+            ImageFile::Found { found, .. } if has_own_descriptors() => {
+                read_exact_at(&opened_again(found)?, at, into)
+            }
+            ImageFile::Found { found, opened } => {
+                if opened.get().is_none() {
+                    // Another thread may have opened it meanwhile.
+                    _ = opened.set(opened_again(found)?);
+                }
+                read_exact_at(opened.get().ok_or(Errno::BADF)?, at, into)
             }
         }
     }
@@ -197,6 +243,13 @@ impl Fetcher {
         }
         read_exact_at(&self.memory, at, into)
     }
+}
+
+/// Another name of the file, and changes of its permissions, leave its version as it is.
+fn version_of(file: &ImageFile) -> Result<Option<FileVersion>, Errno> {
+    let ImageFile::Open(file) = file else { return Ok(None) };
+    let stat = rustix::fs::fstat(file)?;
+    Ok(Some((stat.st_size, (stat.st_mtime, stat.st_mtime_nsec))))
 }
 
 /// The file that `found` leads to, open for reading.
@@ -240,3 +293,49 @@ pub(crate) fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<
 
 /// The error of a frame that cannot be decompressed.
 pub(crate) const DAMAGED: Errno = Errno::BADMSG;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::fstat;
+    use std::io::Write;
+
+    const CHUNK: usize = 4096;
+
+    fn fetcher() -> Fetcher {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 2 * CHUNK]).unwrap();
+        let memory = tempfile::tempfile().unwrap();
+        memory.set_len(2 * CHUNK as u64).unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let found = rustix::fs::openat(CWD, path, OFlags::PATH, Mode::empty()).unwrap();
+        let file = ImageFile::Found { found, opened: OnceLock::new() };
+        Fetcher::new(file, FileForm::Plain, memory.into(), Progress::new(2 * CHUNK, CHUNK).unwrap())
+    }
+
+    #[test]
+    fn bytes_that_came_twice_are_counted_once() {
+        let fetcher = fetcher();
+        assert!(fetcher.progress.begin(0).unwrap());
+        fetcher.progress.receive(0, true);
+        fetcher.copy(0, &mut Scratch::default()).unwrap();
+        fetcher.progress.end(0, Ended::Present);
+        assert_eq!(fetcher.progress.number(Word::Fetched), CHUNK as u64);
+        fetcher.fetch_if_absent(1, &mut Scratch::default()).unwrap();
+        assert_eq!(fetcher.progress.number(Word::Fetched), 2 * CHUNK as u64);
+    }
+
+    #[test]
+    fn a_file_that_was_found_is_opened_once() {
+        let fetcher = fetcher();
+        let found = fetcher.descriptors();
+        let opened = [0, 1].map(|chunk| {
+            fetcher.ensure(chunk, &mut Scratch::default()).unwrap();
+            fetcher.descriptors()
+        });
+        assert_eq!((opened[0].len(), &opened[0]), (found.len() + 1, &opened[1]));
+        let ImageFile::Found { found, opened } = &fetcher.file else { unreachable!() };
+        let file = |descriptor| fstat(descriptor).map(|stat| (stat.st_dev, stat.st_ino)).unwrap();
+        assert_eq!(file(opened.get().unwrap()), file(found));
+    }
+}

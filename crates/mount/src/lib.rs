@@ -45,6 +45,7 @@ mod published;
 mod rendezvous;
 mod request;
 mod run;
+mod scratch;
 mod server;
 mod sharing;
 mod staleness;
@@ -67,7 +68,8 @@ pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
-pub use sharing::{ImageParts, PartsFrom, PeersTask};
+pub use scratch::{Kept, Scratch, ScratchEnd, ScratchOutcome, ScratchRequest};
+pub use sharing::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
 pub use stats::{OutputStats, RunStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quell_base::files::WalkedPath;
 use quell_image::frames::Frames;
-use quell_image::{Image, OpenError};
+use quell_image::{Beyond, Image, OpenError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Uid;
@@ -184,7 +184,13 @@ fn open_copied(memory: Memory) -> Result<InMemory, ImageError> {
         memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
         present = wanted;
         match Image::open(SharedImage(Arc::clone(&memory))) {
-            Ok(image) => return Ok((image, memory)),
+            Ok(image) => {
+                // Of a complete image no original would answer if its file were lost.
+                if image.index().beyond() != Beyond::Nothing {
+                    memory.content_begins(present);
+                }
+                return Ok((image, memory));
+            }
             Err(error) if present == length || !is_for_lack_of_bytes(&error) => return Err(error.into()),
             Err(_) => {}
         }

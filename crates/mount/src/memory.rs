@@ -11,11 +11,13 @@
 //! | read by open  | fetched by chunks of 1 MiB, each absent, loading, present or failed
 //! ```
 //!
-//! A copy takes memory; the budget bounds it before anything is copied.
+//! A copy takes memory; the budget bounds it before anything is copied. A chunk of which the kernel has every byte in its own
+//! cache is dismissed: its memory is freed. If the kernel drops its cache and asks again, the chunk is fetched again, and stays.
 
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, MutexGuard, OnceLock};
+use std::time::Duration;
 
 use quell_image::OpenError;
 use quell_image::frames::Frames;
@@ -27,6 +29,7 @@ use crate::error::{ImageError, OsError};
 use crate::fetcher::{DAMAGED, Fetcher, FileForm, ImageFile, Scratch, frames_in, opened_again};
 use crate::progress::{Progress, Word};
 use crate::sharing::{PeersTask, start};
+use crate::stats::ImageStats;
 use crate::sys::mapping::Mapping;
 use crate::sys::process::SingleThreaded;
 use crate::witness::{KnownTime, Witness};
@@ -54,6 +57,39 @@ pub(crate) struct Memory {
     fetcher: Option<Fetcher>,
     /// Of a file that is mapped.
     witness: Option<Witness>,
+    /// Bytes from the start, with metadata and index among them, that are never dismissed.
+    front: AtomicUsize,
+}
+
+/// A part of an image that has arrived, and stays as long as this value.
+#[derive(Debug)]
+pub(crate) struct HeldPart<'m> {
+    bytes: &'m [u8],
+    memory: &'m Memory,
+}
+
+impl std::ops::Deref for HeldPart<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+impl HeldPart<'_> {
+    /// The kernel has these bytes in its cache now.
+    pub(crate) fn give_to_kernel(self) {
+        self.memory.note_given(self.bytes);
+    }
+}
+
+impl Drop for HeldPart<'_> {
+    fn drop(&mut self) {
+        if let Some(fetcher) = &self.memory.fetcher {
+            let chunks = fetcher.progress.chunks_of(self.memory.offset_of(self.bytes), self.bytes.len());
+            chunks.for_each(|chunk| fetcher.progress.let_go(chunk));
+        }
+    }
 }
 
 impl Memory {
@@ -61,7 +97,12 @@ impl Memory {
     pub(crate) fn mapped(file: OwnedFd, stat: &Stat) -> Result<Self, Errno> {
         let length = usize::try_from(stat.st_size).map_err(|_| Errno::FBIG)?;
         let mapping = Mapping::of(file.as_fd(), length)?;
-        Ok(Self { mapping, fetcher: None, witness: Some(Witness::new(file, stat)) })
+        Ok(Self {
+            mapping,
+            fetcher: None,
+            witness: Some(Witness::new(file, stat)),
+            front: AtomicUsize::new(0),
+        })
     }
 
     /// Memory for an image whose file is copied.
@@ -91,7 +132,7 @@ impl Memory {
         // A node that peers do not help reads the file from here on, and opens it once.
         let file = match progress.number(Word::FromPeers) {
             0 => ImageFile::Open(opened_again(&file).map_err(unreadable)?),
-            _ => ImageFile::Found(file),
+            _ => ImageFile::Found { found: file, opened: OnceLock::new() },
         };
         let fetcher = Fetcher { peers: Some(peers), ..Fetcher::new(file, FileForm::Plain, memory, progress) };
         let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into);
@@ -131,7 +172,7 @@ impl Memory {
     fn of(fetcher: Fetcher) -> Result<Self, ImageError> {
         let mapping = Mapping::of(fetcher.memory.as_fd(), fetcher.progress.length)
             .map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
-        Ok(Self { mapping, fetcher: Some(fetcher), witness: None })
+        Ok(Self { mapping, fetcher: Some(fetcher), witness: None, front: AtomicUsize::new(usize::MAX) })
     }
 
     /// All of the image's bytes, which have arrived if [`Self::copy_all`] said so.
@@ -189,15 +230,65 @@ impl Memory {
         self.witness.as_ref().is_none_or(|witness| witness.is_sound(is_intact))
     }
 
-    /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
+    /// Bytes from `start` on are content, which is read through [`HeldPart`] alone.
+    pub(crate) fn content_begins(&self, start: usize) {
+        self.front.store(start, Ordering::Release);
+    }
+
+    /// Waits until `part`, a slice of this memory, has arrived.
     ///
     /// **Errors** The error of reading the image's file: the part is then not available from the image.
-    pub(crate) fn ensure(&self, part: &[u8]) -> Result<(), Errno> {
-        self.ensure_range(self.offset_of(part), part.len())
+    pub(crate) fn hold<'m>(&'m self, part: &'m [u8]) -> Result<HeldPart<'m>, Errno> {
+        let held = self.reserve(part);
+        self.ensure_range(self.offset_of(part), part.len())?;
+        Ok(held)
+    }
+
+    /// The same if `part` has arrived.
+    pub(crate) fn hold_present<'m>(&'m self, part: &'m [u8]) -> Option<HeldPart<'m>> {
+        let held = self.reserve(part);
+        self.is_present(part).then_some(held)
+    }
+
+    /// Keeps the chunks of a part from being dismissed from here on.
+    fn reserve<'m>(&'m self, part: &'m [u8]) -> HeldPart<'m> {
+        if let Some(fetcher) = &self.fetcher {
+            let chunks = fetcher.progress.chunks_of(self.offset_of(part), part.len());
+            chunks.for_each(|chunk| fetcher.progress.hold(chunk));
+        }
+        HeldPart { bytes: part, memory: self }
+    }
+
+    fn note_given(&self, part: &[u8]) {
+        let Some(fetcher) = &self.fetcher else { return };
+        let (progress, start) = (&fetcher.progress, self.offset_of(part));
+        // The kernel never asks for the rest of a file's last block.
+        let end = (start + part.len()).next_multiple_of(SMALLEST_PAGE);
+        for chunk in progress.chunks_of(start, part.len()) {
+            let first = chunk * progress.chunk;
+            if first >= self.front.load(Ordering::Acquire) {
+                progress.give(chunk, end.min(first + progress.bytes_of(chunk)) - start.max(first));
+            }
+        }
+    }
+
+    /// Frees memory of which the kernel has the content, as long as the process lives.
+    ///
+    /// The thread must have a tenure: a hole that a killed thread makes after the next server has fetched the chunk would stay.
+    /// Other nodes may need the chunks of a node that has peers.
+    pub(crate) fn dismiss_given(&self) {
+        let Some(fetcher) = self.fetcher.as_ref().filter(|fetcher| fetcher.peers.is_none()) else { return };
+        loop {
+            let news = fetcher.progress.news();
+            fetcher.dismiss_given();
+            // Those that a thread reads are tried again.
+            let pause = (fetcher.progress.number(Word::Given) > 0).then_some(HELD_PAUSE);
+            fetcher.progress.wait(news, pause);
+        }
     }
 
     /// Tells whether `part`, a slice of this memory, has arrived.
-    pub(crate) fn is_present(&self, part: &[u8]) -> bool {
+    fn is_present(&self, part: &[u8]) -> bool {
         let Some(fetcher) = &self.fetcher else {
             return true;
         };
@@ -247,6 +338,9 @@ impl Memory {
             if chunk >= fetcher.progress.chunks() {
                 return;
             }
+            if fetcher.progress.was_dismissed(chunk) {
+                continue;
+            }
             fetcher.leave_to_peers(chunk);
             // A chunk that fails is noted as failed; a request that needs it turns to the original.
             let _noted = fetcher.fetch_if_absent(chunk, &mut scratch);
@@ -271,9 +365,18 @@ impl Memory {
         self.fetcher.as_ref().map_or(0, |fetcher| fetcher.progress.number(Word::Fetched))
     }
 
-    /// Bytes of the image's file that came from other nodes so far.
-    pub(crate) fn bytes_from_peers(&self) -> u64 {
-        self.fetcher.as_ref().map_or(0, Fetcher::bytes_from_peers)
+    /// The statistics of the image's bytes so far.
+    pub(crate) fn stats(&self) -> ImageStats {
+        let peers = |word| self.fetcher.as_ref().map_or(0, |fetcher| fetcher.peers_number(word));
+        ImageStats {
+            bytes_fetched: self.bytes_fetched(),
+            bytes_from_peers: peers(Word::FromPeers),
+            bytes_to_peers: peers(Word::ToPeers),
+            peers_left: peers(Word::Left),
+            peers_waited_ms: peers(Word::Waited) / 1000,
+            file_bytes: self.file_bytes(),
+            ..ImageStats::default()
+        }
     }
 
     /// Before a new server's threads begin: chunks that a dead server was fetching have to be fetched again.
@@ -303,6 +406,9 @@ fn new_memory(length: u64, chunk: usize) -> Result<(OwnedFd, Progress), Errno> {
     let length = usize::try_from(length).map_err(|_| Errno::FBIG)?;
     Ok((memory, Progress::new(length, chunk)?))
 }
+
+/// The pause after which a chunk that a thread read is tried again.
+const HELD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
 /// systems like to be asked for.
@@ -343,41 +449,102 @@ mod tests {
         let content: Vec<u8> = (0..3 * CHUNK + 17).map(|byte| (byte / 4099) as u8).collect();
         let memory = fetched(&content);
         let part = &memory.mapping.as_ref()[2 * CHUNK - 5..2 * CHUNK + 5];
-        memory.ensure(part).unwrap();
+        _ = memory.hold(part).unwrap();
         assert_eq!(part, &content[2 * CHUNK - 5..2 * CHUNK + 5]);
         assert_eq!(memory.bytes_fetched(), 2 * CHUNK as u64);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| memory.fetch_all());
             }
-            memory.ensure(memory.mapping.as_ref()).unwrap();
+            _ = memory.hold(memory.mapping.as_ref()).unwrap();
         });
         assert_eq!(memory.mapping.as_ref(), content);
         assert_eq!(memory.bytes_fetched(), content.len() as u64);
+    }
+
+    fn memory_of(memory: &Memory) -> u64 {
+        let Some(fetcher) = &memory.fetcher else { unreachable!() };
+        rustix::fs::fstat(&fetcher.memory).unwrap().st_blocks.cast_unsigned() * 512
+    }
+
+    fn dismiss(memory: &Memory) {
+        memory.fetcher.iter().for_each(Fetcher::dismiss_given);
+    }
+
+    #[test]
+    fn chunks_that_the_kernel_has_are_dismissed_once_and_read_again() {
+        let content: Vec<u8> = (0..3 * CHUNK + 17).map(|byte| (byte / 4099) as u8).collect();
+        let memory = fetched(&content);
+        memory.content_begins(CHUNK);
+        memory.fetch_all();
+        let all = memory.mapping.as_ref();
+        let kept = memory.hold(&all[2 * CHUNK..2 * CHUNK + 1]).unwrap();
+        for _ in 0..2 {
+            for part in [0..CHUNK + 9 * 4096, CHUNK + 9 * 4096..2 * CHUNK + 4096, 2 * CHUNK + 4096..all.len()]
+            {
+                let held = memory.hold(&all[part.clone()]).unwrap();
+                assert!(*held == content[part]);
+                held.give_to_kernel();
+            }
+            dismiss(&memory);
+            // The second time they stay. The chunk that is held stays as well, and metadata.
+            assert!(memory_of(&memory) >= 2 * CHUNK as u64);
+        }
+        assert_eq!(memory.bytes_fetched(), (content.len() + CHUNK + 17) as u64);
+        drop(kept);
+        dismiss(&memory);
+        assert_eq!(memory_of(&memory), 2 * CHUNK as u64 + 4096);
+        assert!(memory.hold_present(&all[2 * CHUNK..3 * CHUNK]).is_none());
+        // Its bytes would not fit those that the kernel has.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        rustix::io::pwrite(file_of(&memory), b"new", 0).unwrap();
+        assert_eq!(memory.hold(&all[2 * CHUNK..3 * CHUNK]).err(), Some(DAMAGED));
+    }
+
+    #[test]
+    fn threads_that_read_while_others_dismiss_see_the_content() {
+        let content: Vec<u8> = (0..64 * 4096_usize).map(|byte| (byte / 4099 + 1) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        for _ in 0..200 {
+            let file = ImageFile::Open(file.try_clone().unwrap().into());
+            let (copy, progress) = new_memory(content.len() as u64, 4096).unwrap();
+            let memory = Memory::of(Fetcher::new(file, FileForm::Plain, copy, progress)).unwrap();
+            memory.content_begins(0);
+            let read_all = &|first: usize| {
+                for page in (0..64).map(|page| (page + first) % 64 * 4096) {
+                    let held = memory.hold(&memory.mapping.as_ref()[page..page + 4096]).unwrap();
+                    assert!(*held == content[page..page + 4096], "{page}");
+                    held.give_to_kernel();
+                    dismiss(&memory);
+                }
+            };
+            std::thread::scope(|scope| (0..4).for_each(|first| _ = scope.spawn(move || read_all(first))));
+        }
     }
 
     #[test]
     fn a_file_that_was_cut_short_is_an_error_not_zeros() {
         let memory = fetched(&[1; CHUNK]);
         rustix::fs::ftruncate(file_of(&memory), 10).unwrap();
-        assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
-        assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
+        assert_eq!(memory.hold(memory.mapping.as_ref()).err(), Some(Errno::IO));
+        assert_eq!(memory.hold(memory.mapping.as_ref()).err(), Some(Errno::IO));
     }
 
     #[test]
     fn what_could_not_be_read_is_read_at_the_next_demand() {
-        for (failures, then) in [(FAILURES_MAX - 1, Ok(())), (FAILURES_MAX, Err(Errno::IO))] {
+        for (failures, then) in [(FAILURES_MAX - 1, None), (FAILURES_MAX, Some(Errno::IO))] {
             let memory = fetched(&[1; CHUNK]);
             let all = memory.mapping.as_ref();
             let file = file_of(&memory);
             rustix::fs::ftruncate(file, 10).unwrap();
             for _ in 0..failures {
-                assert_eq!(memory.ensure(all), Err(Errno::IO));
+                assert_eq!(memory.hold(all).err(), Some(Errno::IO));
                 assert!(!memory.is_present(all));
             }
             rustix::io::pwrite(file, &[1; CHUNK], 0).unwrap();
-            assert_eq!(memory.ensure(all), then, "{failures}");
-            assert_eq!(memory.is_present(all), then.is_ok());
+            assert_eq!(memory.hold(all).err(), then, "{failures}");
+            assert_eq!(memory.is_present(all), then.is_none());
         }
     }
 }

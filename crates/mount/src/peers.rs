@@ -5,6 +5,7 @@
 //! often, reads the file system as if there were none.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,11 +20,14 @@ pub(crate) const FROM_FILE: u64 = 2;
 /// The longest that a program waits for a chunk, or for the first node, before the file system is read beside.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A wait that is no longer counts as none: plain reading takes as long.
-const GRACE: Duration = Duration::from_millis(50);
+/// The first node may see a slower file system than this one: more than that is not believed before it is measured here.
+const TOLD_MAX: Duration = Duration::from_millis(50);
 
-/// All waits beyond [`GRACE`] together. After them this node waits for no peer any more.
-const ALLOWANCE: Duration = Duration::from_millis(900);
+/// All waits together, each without the time that the file system takes for a chunk. After them this node waits for no peer any more.
+const ALLOWANCE: Duration = Duration::from_millis(1200);
+
+/// The longest time without a chunk from a peer that is waited where the file system gives an error.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// From one look at the process to the next.
 const LOOK: Duration = Duration::from_millis(50);
@@ -34,11 +38,13 @@ pub(crate) struct Peers {
     began: Instant,
     /// A pipe that the process alone holds the other end of.
     lives: OwnedFd,
+    /// Nothing came of a wait for chunks that the file system does not give.
+    is_barren: AtomicBool,
 }
 
 impl Peers {
     pub(crate) fn new(lives: OwnedFd) -> Self {
-        Self { began: Instant::now(), lives }
+        Self { began: Instant::now(), lives, is_barren: AtomicBool::new(false) }
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
@@ -64,8 +70,7 @@ impl Peers {
             progress.wait(news, Some(LOOK));
         }
         if is_wanted {
-            let excess = began.elapsed().saturating_sub(GRACE);
-            progress.count(Word::Waited, excess.as_micros() as usize);
+            progress.count(Word::Waited, beyond_reading(progress, began.elapsed()));
         }
     }
 
@@ -88,6 +93,26 @@ impl Peers {
         }
     }
 
+    /// Waits for a chunk that the file system does not give, as long as peers bring any. True if they brought it.
+    pub(crate) fn await_as_last(&self, progress: &Progress, chunk: usize) -> bool {
+        if self.is_barren.load(Ordering::Relaxed) {
+            return progress.is_present(chunk);
+        }
+        progress.want(chunk);
+        let (mut fetched, mut moved) = (progress.number(Word::Fetched), Instant::now());
+        while moved.elapsed() < LAST_PATIENCE && !progress.is_present(chunk) && self.live_for(Duration::ZERO)
+        {
+            progress.wait(progress.news(), Some(LOOK));
+            let now = progress.number(Word::Fetched);
+            if now != fetched {
+                (fetched, moved) = (now, Instant::now());
+            }
+        }
+        let came = progress.is_present(chunk);
+        self.is_barren.store(!came, Ordering::Relaxed);
+        came
+    }
+
     /// No program waits for peers: the first node came late or never, or waits have taken too long.
     fn are_given_up(&self, progress: &Progress) -> bool {
         let searches = progress.number(Word::Source) == SEARCHING;
@@ -103,12 +128,22 @@ impl Peers {
     }
 }
 
+/// The part of a wait for which reading the file would not have taken. Unit: microseconds.
+fn beyond_reading(progress: &Progress, wait: Duration) -> usize {
+    let known = |word| Some(Duration::from_micros(progress.number(word))).filter(|takes| !takes.is_zero());
+    let here = known(Word::FileTakes).map(|takes| takes.min(PATIENCE));
+    let file_takes = here.or_else(|| known(Word::FileTakesElsewhere).map(|takes| takes.min(TOLD_MAX)));
+    wait.saturating_sub(file_takes.unwrap_or_default()).as_micros() as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fetcher::{Fetcher, FileForm, ImageFile};
+    use crate::progress::{FAILED, PRESENT};
     use rustix::pipe::{PipeFlags, pipe_with};
     use std::io::Write;
+    use std::sync::OnceLock;
 
     const CHUNKS: usize = 3;
     const CHUNK: usize = 4096;
@@ -121,7 +156,8 @@ mod tests {
         let memory = tempfile::tempfile().unwrap();
         memory.set_len((CHUNKS * CHUNK) as u64).unwrap();
         let progress = Progress::new(CHUNKS * CHUNK, CHUNK).unwrap();
-        let fetcher = Fetcher::new(ImageFile::Found(file.into()), FileForm::Plain, memory.into(), progress);
+        let file = ImageFile::Found { found: file.into(), opened: OnceLock::new() };
+        let fetcher = Fetcher::new(file, FileForm::Plain, memory.into(), progress);
         let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         (Fetcher { peers: Some(Peers::new(lives)), ..fetcher }, end)
     }
@@ -149,7 +185,7 @@ mod tests {
             });
             assert_eq!(first_byte(&fetcher, 2), THEIRS);
         });
-        assert_eq!(fetcher.bytes_from_peers(), CHUNK as u64);
+        assert_eq!(fetcher.peers_number(Word::FromPeers), CHUNK as u64);
         assert_eq!(fetcher.progress.take_wanted(), None);
         drop(end);
     }
@@ -158,7 +194,7 @@ mod tests {
     fn a_process_that_is_gone_keeps_no_program_waiting() {
         let (fetcher, end) = with_peers();
         fetcher.progress.set(Word::Source, FROM_PEERS);
-        assert!(!fetcher.progress.expect(0), "it was about to bring this one");
+        assert_eq!(fetcher.progress.expect(0), ABSENT, "it was about to bring this one");
         drop(end);
         let peers = fetcher.peers.as_ref().unwrap();
         peers.leave(&fetcher.progress, || false);
@@ -167,11 +203,26 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_counts_as_far_as_reading_is_faster() {
+        let progress = Progress::new(CHUNK, CHUNK).unwrap();
+        let counted = |wait| beyond_reading(&progress, Duration::from_millis(wait));
+        assert_eq!(counted(40), 40_000, "nothing is known of the file system");
+        progress.set(Word::FileTakesElsewhere, 30_000);
+        assert_eq!((counted(20), counted(40)), (0, 10_000));
+        progress.set(Word::FileTakesElsewhere, 10_000_000);
+        assert_eq!(counted(250), 200_000, "it may be fast here");
+        progress.set(Word::FileTakes, 5_000);
+        assert_eq!((counted(4), counted(40)), (0, 35_000));
+        progress.set(Word::FileTakes, 10_000_000);
+        assert_eq!((counted(299), counted(350)), (0, 50_000));
+    }
+
+    #[test]
     fn a_process_that_brings_nothing_is_given_up() {
         let (fetcher, end) = with_peers();
         fetcher.progress.set(Word::Source, FROM_PEERS);
         assert!((0..CHUNKS).all(|chunk| first_byte(&fetcher, chunk) == 1));
-        assert!(fetcher.progress.expect(0), "and takes over what was read without it");
+        assert_eq!(fetcher.progress.expect(0), PRESENT, "and takes over what was read without it");
         let waited = fetcher.progress.number(Word::Waited);
         fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
         assert!(
@@ -181,6 +232,29 @@ mod tests {
         fetcher.progress.count(Word::Waited, ALLOWANCE.as_micros() as usize + 1);
         fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
         drop(end);
+    }
+
+    #[test]
+    fn peers_bring_what_the_file_system_does_not_give_any_more() {
+        let (mut fetcher, end) = with_peers();
+        let unreadable = std::fs::File::open("/").unwrap();
+        fetcher.file = ImageFile::Found { found: unreadable.into(), opened: OnceLock::new() };
+        fetcher.progress.set(Word::Source, FROM_PEERS);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while fetcher.progress.stage(2) != Ok(FAILED) {
+                    fetcher.progress.wait(fetcher.progress.news(), Some(LOOK));
+                }
+                bring(&fetcher, 2);
+            });
+            assert_eq!(first_byte(&fetcher, 2), THEIRS);
+        });
+        let unreadable = Err(rustix::io::Errno::ISDIR);
+        assert_eq!(fetcher.read_memory(0, &mut [0]), unreadable);
+        let is_barren = &fetcher.peers.as_ref().unwrap().is_barren;
+        assert!(is_barren.load(Ordering::Relaxed), "the next program does not wait");
+        drop(end);
+        assert_eq!(fetcher.read_memory(0, &mut [0]), unreadable);
     }
 
     #[test]

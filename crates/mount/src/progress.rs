@@ -3,10 +3,16 @@
 //! ```text
 //! words            fetched bytes, news, ... : a [`Word`] each
 //! a word a chunk   absent -> (expected ->) loading -> present, or failed and how often
+//!                  present -> loading -> absent where it is dismissed
+//! a word a chunk   threads that read it now
+//! a word a chunk   bytes of it that the kernel was given, or that it was dismissed
 //! a bit a chunk    a program waits for it, and peers are to bring it
 //! ```
+//!
+//! A thread counts itself among a chunk's readers before it looks at the stage. A thread that dismisses the chunk changes the
+//! stage before it looks at the readers. So one of them sees the other.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -26,16 +32,32 @@ pub(crate) enum Word {
     News,
     /// The place that peers' process gets chunks from.
     Source,
-    /// Microseconds for which programs waited for peers longer than for a file.
+    /// Microseconds for which programs waited for peers longer than for the file.
     Waited,
+    /// Microseconds that the file system takes for a chunk; 0 if that is not known.
+    FileTakes,
+    /// The same on the first node.
+    FileTakesElsewhere,
+    /// Bytes that other nodes got from this one.
+    ToPeers,
+    /// Other nodes that were left.
+    Left,
+    /// Chunks of which the kernel was given all, that are still in memory.
+    Given,
 }
 
 /// Words before those of the chunks.
-const WORDS: usize = 8;
+const WORDS: usize = 16;
+
+/// Words of each chunk.
+const WORDS_OF_CHUNK: usize = 3;
+
+/// In place of the bytes that the kernel was given.
+const DISMISSED: u64 = 1 << 62;
 
 /// The stages of a chunk.
 pub(crate) const ABSENT: u64 = 0;
-/// A rank or a server reads it.
+/// A thread fetches it, or frees its memory.
 pub(crate) const LOADING: u64 = 1;
 pub(crate) const PRESENT: u64 = 2;
 pub(crate) const FAILED: u64 = 3;
@@ -47,10 +69,6 @@ const ONCE: u64 = 1 << 8;
 
 /// Failed reads after which a chunk is not read again: a server that does not come back must not cost one for each demand.
 pub(crate) const FAILURES_MAX: u64 = 100;
-
-/// Times that peers' process looks at a chunk that is being read, and the pause between: a second in all.
-const GLANCES: u32 = 100;
-const GLANCE: Duration = Duration::from_millis(10);
 
 /// The chunks of an image.
 #[derive(Debug)]
@@ -65,7 +83,7 @@ impl Progress {
     /// All of `length` bytes are absent.
     pub(crate) fn new(length: usize, chunk: usize) -> Result<Self, Errno> {
         let chunks = length.div_ceil(chunk);
-        let memory = SharedMemory::new(8 * (WORDS + chunks + chunks.div_ceil(64)))?;
+        let memory = SharedMemory::new(8 * (WORDS + WORDS_OF_CHUNK * chunks + chunks.div_ceil(64)))?;
         Ok(Self { memory, length, chunk })
     }
 
@@ -84,7 +102,19 @@ impl Progress {
     }
 
     fn state(&self, chunk: usize) -> Result<&AtomicU64, Errno> {
-        if chunk < self.chunks() { Ok(self.memory.word(8 * (WORDS + chunk))) } else { Err(Errno::FAULT) }
+        if chunk < self.chunks() { Ok(self.word_of(chunk, 0)) } else { Err(Errno::FAULT) }
+    }
+
+    fn readers(&self, chunk: usize) -> &AtomicU64 {
+        self.word_of(chunk, 1)
+    }
+
+    fn given(&self, chunk: usize) -> &AtomicU64 {
+        self.word_of(chunk, 2)
+    }
+
+    fn word_of(&self, chunk: usize, kind: usize) -> &AtomicU64 {
+        self.memory.word(8 * (WORDS + kind * self.chunks() + chunk))
     }
 
     /// The stage of a chunk.
@@ -102,12 +132,68 @@ impl Progress {
         (0..self.chunks()).find(|chunk| self.stage(*chunk) == Ok(FAILED))
     }
 
-    /// Gives up the chunks that a dead server was fetching: they have to be fetched again.
+    /// Gives up the chunks that a dead server was fetching: they have to be fetched again. It reads none any more.
     pub(crate) fn give_up_loading(&self) {
+        (0..self.chunks()).for_each(|chunk| self.readers(chunk).store(0, Ordering::Release));
         for state in (0..self.chunks()).filter_map(|chunk| self.state(chunk).ok()) {
             let _in_any_other_state_it_stays =
                 advance(state, |now| (stage(now) == LOADING).then(|| now - LOADING + ABSENT));
         }
+    }
+
+    /// The chunk stays where it is until [`Self::let_go`], once it is present.
+    pub(crate) fn hold(&self, chunk: usize) {
+        self.readers(chunk).fetch_add(1, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn let_go(&self, chunk: usize) {
+        self.readers(chunk).fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The kernel was given `bytes` of a chunk.
+    pub(crate) fn give(&self, chunk: usize, bytes: usize) {
+        let (all, bytes) = (self.bytes_of(chunk) as u64, bytes as u64);
+        let before = self.given(chunk).fetch_add(bytes, Ordering::Relaxed);
+        if (all.saturating_sub(bytes)..all).contains(&before) {
+            self.count(Word::Given, 1);
+            self.tell();
+        }
+    }
+
+    /// Tells whether a chunk was dismissed before. It is not dismissed again: a kernel that needs room would ask for the same
+    /// chunk again and again.
+    pub(crate) fn was_dismissed(&self, chunk: usize) -> bool {
+        self.given(chunk).load(Ordering::Acquire) >= DISMISSED
+    }
+
+    /// Takes a chunk away if the kernel was given all of it and no thread reads it. This thread is to free its memory then, and
+    /// to call [`Self::end_dismissal`].
+    pub(crate) fn begin_dismissal(&self, chunk: usize) -> bool {
+        let given = self.given(chunk).load(Ordering::Acquire);
+        let Ok(state) = self.state(chunk) else { return false };
+        if !(self.bytes_of(chunk) as u64..DISMISSED).contains(&given)
+            || advance(state, |now| (now == PRESENT).then_some(LOADING)).is_err()
+        {
+            return false;
+        }
+        fence(Ordering::SeqCst);
+        let is_free = self.readers(chunk).load(Ordering::Acquire) == 0;
+        if is_free {
+            self.given(chunk).store(DISMISSED, Ordering::Release);
+            self.memory.word(8 * Word::Given as usize).fetch_sub(1, Ordering::Relaxed);
+        } else {
+            state.store(PRESENT, Ordering::Release);
+            self.tell();
+        }
+        is_free
+    }
+
+    pub(crate) fn end_dismissal(&self, chunk: usize) {
+        if let Ok(state) = self.state(chunk) {
+            state.store(ABSENT, Ordering::Release);
+        }
+        self.tell();
     }
 
     /// A read of this chunk that failed may succeed the next time.
@@ -132,22 +218,18 @@ impl Progress {
             Ended::FailedOnce => FAILED + now - stage(now) + ONCE,
             Ended::FailedForEver => FAILED + FAILURES_MAX * ONCE,
         };
-        let _it_is_there = advance(state, |now| (stage(now) != PRESENT).then(|| reached(now)));
+        let was_absent = advance(state, |now| (stage(now) != PRESENT).then(|| reached(now))).is_ok();
+        if was_absent && matches!(outcome, Ended::Present) {
+            self.count(Word::Fetched, self.bytes_of(chunk));
+        }
         self.tell();
     }
 
-    /// Peers' process is about to get a chunk. True if it is there already; one that is being read here is waited for.
-    pub(crate) fn expect(&self, chunk: usize) -> bool {
-        let Ok(state) = self.state(chunk) else { return false };
-        for _ in 0..GLANCES {
-            let news = self.news();
-            match advance(state, |now| (stage(now) == ABSENT).then(|| now - ABSENT + EXPECTED)) {
-                Err(now) if stage(now) == LOADING => self.wait(news, Some(GLANCE)),
-                Err(now) => return stage(now) == PRESENT,
-                Ok(_) => return false,
-            }
-        }
-        false
+    /// Peers' process is about to get a chunk. Returns the stage before.
+    pub(crate) fn expect(&self, chunk: usize) -> u64 {
+        let Ok(state) = self.state(chunk) else { return ABSENT };
+        let expect = |now| (stage(now) == ABSENT).then(|| now - ABSENT + EXPECTED);
+        stage(advance(state, expect).unwrap_or_else(|now| now))
     }
 
     /// Peers' process has brought a chunk into the memory.
@@ -181,7 +263,8 @@ impl Progress {
 
     fn wanted(&self) -> impl Iterator<Item = &AtomicU64> {
         let chunks = self.chunks();
-        (0..chunks.div_ceil(64)).map(move |word| self.memory.word(8 * (WORDS + chunks + word)))
+        let first = WORDS + WORDS_OF_CHUNK * chunks;
+        (0..chunks.div_ceil(64)).map(move |word| self.memory.word(8 * (first + word)))
     }
 
     pub(crate) fn number(&self, word: Word) -> u64 {

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Stat;
@@ -22,7 +23,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::peers::{FROM_FILE, FROM_PEERS, Peers};
-use crate::progress::{Progress, Word};
+use crate::progress::{LOADING, PRESENT, Progress, Word};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
 
 /// The work of the process that talks with other nodes.
@@ -44,13 +45,49 @@ pub enum PartsFrom {
     File,
 }
 
+/// The facts that tell an image's file from one that took its place. All nodes see the same, unless their file system numbers
+/// files on each node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageVersion {
+    /// Unit: bytes.
+    pub length: u64,
+    /// Time of modification: seconds and nanoseconds since 1970.
+    pub modified: (i64, i64),
+    /// Time of change. A file that was given the length and the time of another one has its own.
+    pub changed: (i64, i64),
+    /// Its number on the file system.
+    pub inode: u64,
+}
+
+impl ImageVersion {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            length: stat.st_size.cast_unsigned(),
+            modified: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            changed: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// The state of a part in the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartStage {
+    /// No rank or server has it.
+    Absent,
+    /// One of them is reading it.
+    Coming,
+    /// It is there.
+    Present,
+}
+
 /// The parts of an image, for the process that talks with other nodes. A part has 1 MiB.
 #[derive(Debug)]
 pub struct ImageParts<'p> {
     progress: &'p Progress,
     file: RawFd,
     copy: File,
-    modified: (i64, i64),
+    version: ImageVersion,
     /// The end of a pipe whose other end ranks and servers have.
     end: OwnedFd,
 }
@@ -66,9 +103,9 @@ impl ImageParts<'_> {
         &self.copy
     }
 
-    /// Length and time of modification of the file that was found for the run.
-    pub fn version(&self) -> (u64, (i64, i64)) {
-        (self.progress.length as u64, self.modified)
+    /// The version of the file that was found for the run.
+    pub fn version(&self) -> ImageVersion {
+        self.version
     }
 
     /// A rank or a server may still ask for parts.
@@ -95,9 +132,38 @@ impl ImageParts<'_> {
         u32::try_from(self.progress.take_wanted()?).ok()
     }
 
-    /// The process is about to get this part. True if a rank or server has read it; one that is about to is waited for.
-    pub fn begin(&self, part: u32) -> bool {
-        self.progress.expect(part as usize)
+    /// The process is about to get this part, unless a rank or a server has it or reads it.
+    pub fn begin(&self, part: u32) -> PartStage {
+        match self.progress.expect(part as usize) {
+            PRESENT => PartStage::Present,
+            LOADING => PartStage::Coming,
+            _ => PartStage::Absent,
+        }
+    }
+
+    /// The file system takes so long for a part on the first node.
+    pub fn file_takes_elsewhere(&self, part: Duration) {
+        self.progress.set(Word::FileTakesElsewhere, part.as_micros() as u64);
+    }
+
+    /// The file system takes so long for a part on this node.
+    pub fn file_takes(&self, part: Duration) {
+        self.progress.set(Word::FileTakes, part.as_micros() as u64);
+    }
+
+    /// The time for which programs have waited for peers beyond that.
+    pub fn waited(&self) -> Duration {
+        Duration::from_micros(self.progress.number(Word::Waited))
+    }
+
+    /// Another node got so many bytes.
+    pub fn gave(&self, bytes: usize) {
+        self.progress.count(Word::ToPeers, bytes);
+    }
+
+    /// Another node was left, because it was dead, slow or wrong.
+    pub fn left(&self) {
+        self.progress.count(Word::Left, 1);
     }
 
     /// The part is in the memory, and right.
@@ -133,8 +199,8 @@ pub(crate) fn start(
             use_all_descriptors();
             leave_cores(rustix::thread::sched_getaffinity(None).ok());
             if let Ok(copy) = memory.as_fd().try_clone_to_owned() {
-                let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
-                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), modified, end });
+                let version = ImageVersion::of(stat);
+                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), version, end });
             }
             exit_now(0)
         }

@@ -128,6 +128,12 @@ pub struct ImageStats {
     pub bytes_fetched: u64,
     /// Of its file, bytes that came from other nodes of the job.
     pub bytes_from_peers: u64,
+    /// Bytes that other nodes of the job got from this one.
+    pub bytes_to_peers: u64,
+    /// Nodes that were left, because they were dead, slow or wrong.
+    pub peers_left: u64,
+    /// Milliseconds for which programs waited for other nodes, beyond the time that reading the file would have taken.
+    pub peers_waited_ms: u64,
     /// Length of its file, which is less if it is compressed.
     pub file_bytes: u64,
 }

@@ -27,7 +27,7 @@ pub struct ImageView(Bytes);
 #[derive(Debug)]
 enum Bytes {
     Mapped(Mapping),
-    Decompressed(Memory),
+    Decompressed(Box<Memory>),
 }
 
 impl AsRef<[u8]> for ImageView {
@@ -63,7 +63,7 @@ pub fn view_trusted(path: &Path, trust: ImageTrust) -> Result<Image<ImageView>, 
             }
             let memory = Memory::to_be_decompressed(file, frames, MemoryBudget::HalfOfAvailable)?;
             memory.copy_all()?;
-            Bytes::Decompressed(memory)
+            Bytes::Decompressed(Box::new(memory))
         }
         None => {
             let length = usize::try_from(stat.st_size).map_err(|_| unreadable(rustix::io::Errno::FBIG))?;

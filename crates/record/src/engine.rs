@@ -5,6 +5,7 @@
 //! recorded processes, needs no change to observers.
 
 use crate::RecordError;
+use crate::error::{GaveWay, JoinBarrier};
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Call, Ended, Exit, Nanos, Outcome, Pid};
 
@@ -55,6 +56,24 @@ pub trait Observer: Send {
 pub enum Observation<'a> {
     /// A thread was created; the first one is the command's.
     Born(ThreadBirth),
+    /// A thread was found that ran already, and stands still. Of the first of its process the parent is `None`.
+    Joined {
+        /// The thread; it shares everything with its parent.
+        birth: ThreadBirth,
+        /// Its process.
+        process: Pid,
+        /// No thread of the process runs unobserved: its descriptors change no more without a call that is observed.
+        is_last: bool,
+    },
+    /// A process that belongs to the others is not observed.
+    LeftOut {
+        /// The process.
+        process: Pid,
+        /// The barrier.
+        barrier: JoinBarrier,
+    },
+    /// The recording ends now, for the sake of a call.
+    GaveWay(GaveWay),
     /// A call ended, or its thread ended in it.
     Called(ObservedCall<'a>),
     /// `execve` replaced a program; the call itself was observed just before.

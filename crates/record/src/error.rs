@@ -1,6 +1,6 @@
 //! Errors of recording a command.
 
-use quell_trace::TraceError;
+use quell_trace::{Pid, TraceError};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -38,6 +38,23 @@ pub enum RecordError {
         /// The system's reason.
         #[source]
         source: io::Error,
+    },
+    /// There is no such process, or it has ended.
+    #[error("there is no process {process}")]
+    NoProcess {
+        /// The number as given.
+        process: Pid,
+    },
+    /// A process that runs already cannot be traced.
+    #[error("cannot record process {process}: {barrier}")]
+    Unjoinable {
+        /// The process.
+        process: Pid,
+        /// The barrier that forbids it.
+        barrier: JoinBarrier,
+        /// The system's reason; `None` where it was not asked.
+        #[source]
+        source: Option<io::Error>,
     },
     /// The command's own namespace could not be made, or no file system could be mounted in it.
     #[error("cannot record through a mount: cannot {action}")]
@@ -104,4 +121,57 @@ pub enum TraceBarrier {
     /// No cause that quell knows of.
     #[error("a security module or the kernel forbids ptrace")]
     Unknown,
+}
+
+/// The reason for which a process that runs already cannot be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinBarrier {
+    /// The Yama module allows it to ancestors and administrators alone.
+    #[error("`kernel.yama.ptrace_scope` is 1, which allows ptrace of one's own descendants only")]
+    YamaDescendants,
+    /// The process belongs to another user.
+    #[error("it belongs to user {user}")]
+    OtherUser {
+        /// The number of the user.
+        user: u32,
+    },
+    /// The process runs with privileges, or has asked not to be traced. Source: `PR_SET_DUMPABLE` of `prctl(2)`.
+    #[error("it has or had privileges of its own, or asked not to be traced")]
+    Undumpable,
+    /// The kernel traces none of its own threads.
+    #[error("it is a thread of the kernel")]
+    KernelThread,
+    /// The recorder would wait for itself.
+    #[error("it is this `quell`")]
+    Ourselves,
+    /// The recorder may depend on a process that it stops.
+    #[error("this `quell` runs below it")]
+    Ancestor,
+    /// The recorder, or what it records, may wait for an answer of a process that it stops.
+    #[error("it serves a FUSE file system, which would not answer while it is stopped")]
+    ServesFuse,
+    /// A reason for which no process could be traced, or this one has a tracer.
+    #[error(transparent)]
+    Trace(#[from] TraceBarrier),
+}
+
+/// The end of a recording before a call that would fail, or give less, under a recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the recording ended before process {process} {call}")]
+pub struct GaveWay {
+    /// The process.
+    pub process: Pid,
+    /// The call.
+    pub call: HinderedCall,
+}
+
+/// A call that a recorder hinders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HinderedCall {
+    /// `ptrace`, as of debuggers and leak checkers: a process has one tracer at most.
+    #[error("traced a process, or let itself be traced: a process has one tracer at most")]
+    Trace,
+    /// The execution of a program with privileges of its own, which the kernel does not give to a traced process.
+    #[error("executed a set-user-ID or set-group-ID program, which has no privileges under a recorder")]
+    Privileges,
 }

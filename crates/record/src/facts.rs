@@ -1,22 +1,73 @@
 //! Reads facts about a process from `/proc`: its program, arguments, variables, descriptors and mounts.
 //!
-//! None of these reads reaches a file system of the command: names come from the kernel's memory, and attributes from
-//! its cache without a request to a server.
+//! Names come from the kernel's memory, and attributes from its cache without a request to a server. Only the lookup of a
+//! program that is about to be executed may ask the command's file system.
 
 use crate::engine::Launched;
+use crate::error::HinderedCall;
 use crate::sys::memory;
 use crate::sys::ptrace::Entered;
-use quell_base::{MountEntry, escape, mountinfo};
+use quell_base::{MountEntry, ProcessStat, escape, mountinfo};
 use quell_trace::context::is_search_variable;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 /// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{process}/{name}")).ok()?;
     Some(target.into_os_string().into_vec())
+}
+
+/// The parent of a process.
+pub(crate) fn parent(process: Pid) -> Option<Pid> {
+    field(process, "PPid:").map(Pid)
+}
+
+/// The process of a thread; `None` when there is no such thread.
+pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
+    field(thread, "Tgid:").map(Pid)
+}
+
+/// The threads of a process. Shape: sorted.
+pub(crate) fn threads(process: Pid) -> Vec<Pid> {
+    numbers(&format!("/proc/{process}/task"))
+}
+
+/// A thread of a process that has not ended, the first where possible: the others run on after its end, which the directories of
+/// `/proc/PID` then do not show. `None` when the process is gone.
+pub(crate) fn living_thread(process: Pid) -> Option<Pid> {
+    let lives = |&thread: &Pid| ProcessStat::read(thread).is_some_and(|stat| !stat.is_dead());
+    let first = Some(process).filter(lives);
+    first.or_else(|| threads(process).into_iter().find(lives))
+}
+
+/// True for a server of a FUSE file system. A recorder must not stop one: it may ask for files of that file system itself.
+pub(crate) fn serves_fuse(process: Pid) -> bool {
+    let is_channel = |(_, target): &(i32, Option<Vec<u8>>)| target.as_deref() == Some(b"/dev/fuse");
+    living_thread(process).is_some_and(|thread| descriptors(thread).iter().any(is_channel))
+}
+
+/// All processes and their parents. Shape: sorted.
+pub(crate) fn processes() -> Vec<(Pid, Pid)> {
+    let parent = |process: Pid| Some(Pid(ProcessStat::read(process)?.parent()? as i32));
+    numbers("/proc").into_iter().filter_map(|process| Some((process, parent(process)?))).collect()
+}
+
+fn numbers(directory: &str) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut numbers: Vec<_> = numbers.map(Pid).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The command of a process: its arguments, or its name where it has none.
+pub(crate) fn command(process: Pid) -> Vec<OsString> {
+    let words: Vec<_> = strings(process, "cmdline").into_iter().map(OsString::from_vec).collect();
+    if words.is_empty() { vec![name(process).into()] } else { words }
 }
 
 /// The process that traces a process; any thread of it may do so.
@@ -26,9 +77,9 @@ pub(crate) fn tracer(process: Pid) -> Option<Pid> {
 }
 
 /// A number in `/proc/PID/status`. Source: `proc_pid_status(5)`.
-fn field(process: Pid, name: &str) -> Option<i32> {
+pub(crate) fn field(process: Pid, name: &str) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The name of a process's program, as `ps` shows it.
@@ -70,6 +121,14 @@ pub(crate) fn descriptors(process: Pid) -> Vec<(i32, Option<Vec<u8>>)> {
     let mut descriptors: Vec<_> = names.map(|fd| (fd, path(fd))).collect();
     descriptors.sort_unstable();
     descriptors
+}
+
+/// True for a descriptor that `execve` closes. Source: `flags` of `proc_pid_fdinfo(5)`.
+pub(crate) fn closes_on_exec(process: Pid, fd: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{process}/fdinfo/{fd}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
 }
 
 /// The mount namespace of a process, by its inode number.
@@ -122,20 +181,20 @@ fn gives_privilege(program: &Statx, user: u32) -> bool {
     (mode & libc::S_ISUID != 0 && program.stx_uid != user) || mode & libc::S_ISGID != 0
 }
 
-/// True for a call that fails, or gives less, in a traced process: ptrace(2) itself, as of debuggers and leak checkers, and
-/// the execution of a program with privileges of its own.
-pub(crate) fn wants_no_tracer(call: &Entered) -> bool {
+/// The kind of a call that fails, or gives less, in a traced process; `None` for other calls.
+pub(crate) fn hindered(call: &Entered) -> Option<HinderedCall> {
     match i64::try_from(call.number) {
-        Ok(libc::SYS_ptrace) => true,
+        Ok(libc::SYS_ptrace) => Some(HinderedCall::Trace),
         Ok(libc::SYS_execve) => {
             let (thread, mut path) = (call.thread, Vec::new());
             let is_read = memory::read_string(thread, call.arguments[0], &mut path);
             let below = if path.starts_with(b"/") { "root" } else { "cwd/" };
             let path = [format!("/proc/{thread}/{below}").as_bytes(), &path].concat();
             let user = rustix::process::geteuid().as_raw();
-            is_read && attributes(&path).is_some_and(|program| gives_privilege(&program, user))
+            let gives = is_read && attributes(&path).is_some_and(|program| gives_privilege(&program, user));
+            gives.then_some(HinderedCall::Privileges)
         }
-        _ => false,
+        _ => None,
     }
 }
 

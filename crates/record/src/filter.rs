@@ -283,6 +283,7 @@ mod tests {
                     arguments: [flags.into(); 6],
                     word: 0,
                     architecture,
+                    stack: 0,
                 };
                 let expected = rules.word(&entered).map_or(ALLOW, |word| STOP | u32::from(word));
                 assert_eq!(

@@ -26,15 +26,18 @@ mod through;
 
 pub use command::find;
 pub use engine::{Engine, Observation, Observer};
-pub use error::{RecordError, TraceBarrier};
+pub use error::{GaveWay, HinderedCall, JoinBarrier, RecordError, TraceBarrier};
 pub use finish::TracePurpose;
 pub use ptrace::RecordedScope;
+pub use ptrace::join::JoinedScope;
 pub use started::{LeftoverPolicy, StartLimits};
 pub use through::roots::default_roots;
 
+use engine::EngineView;
 use finish::LinkAsker;
 use libc::SIGXFSZ;
 use ptrace::Ptrace;
+use ptrace::forward::Forwarding;
 use quell_trace::writer::Ending;
 use quell_trace::{Ended, Exit, Header, Nanos, Pid, TraceError, Writer};
 use recorder::{Recorder, RecorderRemains};
@@ -42,7 +45,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use sys::signals::Disposition;
+use sys::signals::{Disposition, Mask};
 use sys::spawn::SpawnProgram;
 use through::MountEngine;
 
@@ -120,6 +123,8 @@ pub struct Recorded {
     pub problem: Option<TraceError>,
     /// The barrier for which the mount engine took ptrace's place.
     pub barrier: Option<TraceBarrier>,
+    /// The call for which the recording ended.
+    pub gave_way: Option<GaveWay>,
 }
 
 /// Runs a command until it and all its descendants have ended, and writes a trace of their calls. With [`RecordedScope::Start`]
@@ -153,6 +158,83 @@ pub fn record(request: &RecordRequest, listener: &mut dyn Listener) -> Result<Re
     }
 }
 
+/// The processes to record that run already, and the place of their trace.
+#[derive(Clone, Debug)]
+pub struct JoinRequest {
+    /// The processes.
+    pub scope: JoinedScope,
+    /// The trace to write. It must not exist; its parent must.
+    pub directory: PathBuf,
+    /// Facts that are known beforehand, as in [`RecordRequest`].
+    pub header: Header,
+}
+
+/// The result of recording processes that ran already.
+#[derive(Debug)]
+pub struct Joined {
+    /// The trace's header as written.
+    pub header: Header,
+    /// The error that left the trace incomplete, if any.
+    pub problem: Option<TraceError>,
+    /// The call for which the recording ended.
+    pub gave_way: Option<GaveWay>,
+}
+
+/// Records processes that run already, until they have ended, the time is over, or a signal asks this process to end. They run on,
+/// also when this process is killed.
+///
+/// # Errors
+/// [`RecordError`]; the processes run on, and no trace is left behind.
+pub fn join(request: &JoinRequest) -> Result<Joined, RecordError> {
+    let _no_signal = Disposition::ignored(SIGXFSZ);
+    let header = Header { attached: true, ..request.header.clone() };
+    let writer = Writer::create(&request.directory, header.clone())?;
+    let recorder = Some(Recorder::new(writer, header.user, EngineView::OfProcess));
+    let (listener, purpose) = (&mut (), TracePurpose::Any);
+    let (finished, notes, gave_way) = (None, Vec::new(), None);
+    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way };
+    let began = Instant::now();
+    let exit =
+        ptrace::join::run(&request.scope, began, &mut watched).inspect_err(|_| remove(&request.directory))?;
+    let took = Nanos(began.elapsed().as_nanos() as u64);
+    watched.finish(Ended::Exit, exit, took);
+    let (header, problem) = watched.finished.unwrap_or((watched.header, None));
+    Ok(Joined { header, problem, gave_way: watched.gave_way })
+}
+
+/// Continues in a child, which outlives this process when that is killed: it can then still let the processes go that it
+/// records, between two calls. Returns the child's end in this process, and `None` in the child. This process must have one thread.
+///
+/// # Errors
+/// [`RecordError::Start`] where there is no room for another process.
+pub fn guard() -> Result<Option<Exit>, RecordError> {
+    let start = |source| RecordError::Start { action: "create a process for the recorder", source };
+    // A signal that comes before the parent can forward it waits.
+    let mask = Mask::block_all();
+    let child = sys::spawn::continue_in_child().inspect_err(|_| mask.restore()).map_err(start)?;
+    let Some(child) = child else {
+        mask.restore();
+        return Ok(None);
+    };
+    let forwarding = Forwarding::begin(child, mask).map_err(start)?;
+    forwarding.await_end(child).map(Some).map_err(start)
+}
+
+/// The processes of these numbers, each once.
+///
+/// # Errors
+/// [`RecordError::NoProcess`], and [`RecordError::Unjoinable`] for those that cannot be recorded as far as is known.
+pub fn joinable(numbers: &[Pid]) -> Result<Vec<Pid>, RecordError> {
+    ptrace::join::processes(numbers)
+}
+
+/// The command of a process, its working directory, and its name as `ps` shows it, escaped.
+pub fn command_of(process: Pid) -> (Vec<OsString>, Option<PathBuf>, String) {
+    let thread = facts::living_thread(process).unwrap_or(process);
+    let directory = facts::link(thread, "cwd").map(|path| OsString::from_vec(path).into());
+    (facts::command(thread), directory, facts::name(process))
+}
+
 /// Records through a mount: the whole run, since nothing can be taken away from under a running command.
 fn record_through(
     request: &RecordRequest,
@@ -179,13 +261,14 @@ fn record_by(
     let writer = Writer::create(&request.directory, header.clone())?;
     let (view, notes) = (engine.view(), engine.notes());
     let recorder = Some(Recorder::new(writer, header.user, view));
-    let mut watched = Watched { recorder, finished: None, header, notes, purpose: request.purpose, listener };
+    let (finished, purpose, gave_way) = (None, request.purpose, None);
+    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way };
     let began = Instant::now();
     let exit = engine.run(&mut watched).inspect_err(|_| remove(&request.directory))?;
     let took = Nanos(began.elapsed().as_nanos() as u64);
     watched.finish(Ended::Exit, Some(exit), took);
     let (header, problem) = watched.finished.unwrap_or((watched.header, None));
-    Ok(Recorded { exit, header, problem, barrier: None })
+    Ok(Recorded { exit, header, problem, barrier: None, gave_way: watched.gave_way })
 }
 
 /// A recording while its command runs.
@@ -197,6 +280,7 @@ struct Watched<'a> {
     notes: Vec<String>,
     purpose: TracePurpose,
     listener: &'a mut dyn Listener,
+    gave_way: Option<GaveWay>,
 }
 
 impl Watched<'_> {
@@ -204,7 +288,7 @@ impl Watched<'_> {
     fn finish(&mut self, ended: Ended, exit: Option<Exit>, took: Nanos) {
         let Some(recorder) = self.recorder.take() else { return };
         let mut remains = recorder.finish();
-        remains.notes.extend(unknown(ended).map(str::to_owned));
+        remains.notes.extend(unknown(ended, self.header.attached).map(str::to_owned));
         remains.notes.append(&mut self.notes);
         let mut header = self.header.clone();
         header.recorder.events = remains.writer.events();
@@ -231,6 +315,9 @@ impl Observer for Watched<'_> {
                 self.listener.waits(&processes.iter().map(leftover).collect::<Vec<_>>());
             }
             observation => {
+                if let Observation::GaveWay(gave_way) = observation {
+                    self.gave_way = Some(gave_way);
+                }
                 if let Some(recorder) = &mut self.recorder {
                     recorder.observe(observation);
                 }
@@ -240,9 +327,10 @@ impl Observer for Watched<'_> {
 }
 
 /// The sentence on what a trace does not hold because of its end.
-fn unknown(ended: Ended) -> Option<&'static str> {
+fn unknown(ended: Ended, attached: bool) -> Option<&'static str> {
     match ended {
         Ended::Exit => None,
+        Ended::Limit if attached => Some("the processes ran on: what they did later is unknown"),
         Ended::Started => Some("only the start was recorded: what the processes did later is unknown"),
         Ended::Limit => Some(
             "the recording was cut short before the start was over: what the processes did later is unknown",

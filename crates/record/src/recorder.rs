@@ -10,7 +10,7 @@ use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::flags::CLONE_NEWNS;
 use quell_trace::touched::merge;
 use quell_trace::{
-    Call, Class, Event, Execution, Exit, Extent, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId,
+    Call, Class, Event, Execution, Exit, Extent, Fd, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId,
     Thread, ThreadId, TraceError, Writer,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -23,6 +23,10 @@ pub(crate) struct Recorder {
     view: EngineView,
     /// The command's birth, until its first program runs.
     waiting: Option<ThreadBirth>,
+    /// No process that runs already was looked at.
+    is_unattached: bool,
+    /// Numbers of descriptors that were open before the recording began, and that `execve` closes.
+    closing: BTreeSet<i32>,
     threads: PidMap<Known>,
     opened: HashSet<Opened>,
     /// The mounts written, by namespace.
@@ -109,6 +113,8 @@ impl Recorder {
             writer,
             view,
             waiting: None,
+            is_unattached: true,
+            closing: BTreeSet::new(),
             threads: PidMap::default(),
             opened: HashSet::new(),
             mounts: HashMap::new(),
@@ -213,6 +219,71 @@ impl Recorder {
         self.look_at_mounts(pid, process, birth.at);
     }
 
+    /// A process runs already: its program, working directory and descriptors are those of this moment. They are looked at again
+    /// when the last of its threads is observed, since the others may have changed them meanwhile.
+    fn joined(&mut self, birth: ThreadBirth, pid: Pid, is_last: bool) {
+        let sibling = birth.parent.and_then(|sibling| self.threads.get(&sibling).copied());
+        let process = match sibling {
+            Some(sibling) => Some(sibling.process),
+            None => {
+                let parent = facts::parent(birth.thread).and_then(|parent| self.threads.get(&parent));
+                let parent = parent.map(|parent| parent.process);
+                self.new_process(ThreadBirth { thread: pid, ..birth }, parent)
+            }
+        };
+        let Some(process) = process else { return };
+        self.new_thread(birth, process, sibling.map(|sibling| sibling.thread), birth.thread == pid);
+        let Some(&Known { thread, .. }) = self.threads.get(&birth.thread) else { return };
+        if sibling.is_none() {
+            self.executed(birth.thread, birth.at, None);
+            self.look_at_mounts(birth.thread, process, birth.at);
+            self.note_root(birth.thread, pid);
+        }
+        if sibling.is_none() || is_last {
+            self.look_at_files(birth.thread, thread);
+        }
+    }
+
+    /// Writes the working directory and the descriptors of a thread.
+    fn look_at_files(&mut self, pid: Pid, thread: ThreadId) {
+        let directory = facts::link(pid, "cwd");
+        let descriptors = facts::descriptors(pid);
+        let closing = descriptors.iter().map(|&(fd, _)| fd).filter(|&fd| facts::closes_on_exec(pid, fd));
+        self.closing.extend(closing);
+        let is_first = std::mem::take(&mut self.is_unattached);
+        self.write(|writer| {
+            let directory = directory.map(|directory| writer.path(&directory)).transpose()?;
+            match directory.filter(|_| is_first) {
+                Some(directory) => writer.working_directory(directory)?,
+                None => writer.seen(thread, Fd::WORKING_DIRECTORY, directory)?,
+            }
+            for (fd, path) in descriptors {
+                let path = path.map(|path| writer.path(&path)).transpose()?;
+                match is_first {
+                    true => writer.inherited(InheritedFd { fd, path })?,
+                    false => writer.seen(thread, Fd(fd), path)?,
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// A program was executed by a process whose descriptors are older than the recording.
+    fn forget_closed(&mut self, pid: Pid, thread: ThreadId) {
+        let open: BTreeSet<i32> = facts::descriptors(pid).into_iter().map(|(fd, _)| fd).collect();
+        let closed: Vec<i32> = self.closing.difference(&open).copied().collect();
+        self.write(|writer| closed.into_iter().try_for_each(|fd| writer.seen(thread, Fd(fd), None)));
+    }
+
+    /// Paths of a process with a root of its own cannot be followed.
+    fn note_root(&mut self, thread: Pid, process: Pid) {
+        if let Some(root) = facts::link(thread, "root").filter(|root| root != b"/") {
+            let root = quell_base::escape(root);
+            self.notes
+                .insert(format!("the root of process {process} is `{root}`: its absolute paths begin there"));
+        }
+    }
+
     fn called(&mut self, observed: &ObservedCall<'_>) {
         if let Some(birth) = self.waiting {
             let begins = observed.call.class() == Class::Exec && observed.outcome.is_success();
@@ -284,6 +355,9 @@ impl Recorder {
             let name = quell_base::escape(program.as_deref().unwrap_or_default());
             self.notes
                 .insert(format!("`{name}` is set-user-ID or set-group-ID and ran without that privilege"));
+        }
+        if !self.closing.is_empty() {
+            self.forget_closed(pid, thread);
         }
         self.write(|writer| {
             let program = program.map(|program| writer.path(&program)).transpose()?;
@@ -380,10 +454,15 @@ impl Observer for Recorder {
         match observation {
             Observation::Called(observed) => self.called(&observed),
             Observation::Born(birth) => self.born(birth),
+            Observation::Joined { birth, process, is_last } => self.joined(birth, process, is_last),
             Observation::Executed { thread, at, launched } => self.executed(thread, at, launched),
             Observation::Renamed { from, to } => self.renamed(from, to),
             Observation::Leaving { thread, reason } => self.leaving(thread, reason),
             Observation::Ended { thread, at, exit } => self.ended(thread, at, exit),
+            Observation::LeftOut { process, barrier } => {
+                self.notes.insert(format!("process {process} is not in the recording: {barrier}"));
+            }
+            Observation::GaveWay(gave_way) => _ = self.notes.insert(gave_way.to_string()),
             Observation::Lost(loss) => self.lose(loss),
             Observation::LeftAlone { .. } | Observation::Waiting { .. } => {}
         }

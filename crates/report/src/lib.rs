@@ -8,6 +8,7 @@ pub mod csv;
 pub mod html;
 pub mod markdown;
 mod number;
+pub mod openmetrics;
 mod published;
 mod table;
 pub mod terminal;

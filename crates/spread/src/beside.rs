@@ -1,6 +1,7 @@
 //! Processes of this node that use the copy while it is filled, and fill it too.
 
 use crate::parts::FileFacts;
+use std::time::Duration;
 
 /// The place from which a node gets parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,26 @@ pub enum PartSource {
     Peer,
     /// The file system.
     File,
+}
+
+/// The state of a part in the copy, as its users know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartHere {
+    /// No user has it.
+    Absent,
+    /// A user is reading it.
+    Coming,
+    /// A user has put it into the copy.
+    Present,
+}
+
+/// The time that the file system takes for a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTakes {
+    /// On the first node, which may see a slower file system than this one.
+    Elsewhere(Duration),
+    /// On this node.
+    Here(Duration),
 }
 
 /// The users of a copy. `()` stands for none.
@@ -31,10 +52,24 @@ pub trait Beside: Sync {
         None
     }
 
-    /// The node is about to get this part. True if a user has put it into the copy meanwhile: then it is not got.
-    fn begins(&self, _part: u32) -> bool {
-        false
+    /// The node is about to get this part, unless a user has it or reads it.
+    fn begins(&self, _part: u32) -> PartHere {
+        PartHere::Absent
     }
+
+    /// The file system takes so long for a part.
+    fn file_takes(&self, _part: FileTakes) {}
+
+    /// The time for which users have waited for peers beyond that.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// A peer got so many bytes from here.
+    fn gave(&self, _bytes: usize) {}
+
+    /// A peer was left, because it was dead, slow or wrong.
+    fn left(&self) {}
 
     /// This part is in the copy, and right.
     fn arrived(&self, _part: u32, _source: PartSource) {}

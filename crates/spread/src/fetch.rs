@@ -1,23 +1,31 @@
 //! Fetching: from a peer, and from the file system.
 
-use crate::beside::PartSource;
+use crate::beside::{PartHere, PartSource};
 use crate::error::SpreadError;
-use crate::fetching::SourceVerdict;
+use crate::fetching::{Pace, SourceVerdict};
 use crate::join::approach;
 use crate::message::{Ask, MESSAGE_MAX, PeerReply, PeerRequest, SpreadTally, WHOLE};
 use crate::parts::{Digest, FileFacts, FileKey, LENGTH_MAX, PART, digest};
 use crate::state::SharedState;
 use quell_talk::{MeetingKey, Stop, receive_within, send};
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 /// Threads that read the file system: enough for its round trips to overlap.
 const READERS: usize = 4;
+
+/// So many times faster the file system must be: peers have kept the other nodes from it when it was measured.
+const CLEARLY: u32 = 2;
+
+/// Each time that users have waited for peers so much longer than for the file system, that is measured.
+const HURRY: Duration = Duration::from_millis(200);
 
 /// From one look at the source to the next.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -31,11 +39,24 @@ pub(crate) struct PartFetcher<'a> {
     pub(crate) stop: Stop<'a>,
 }
 
+/// The end of fetching from a peer.
+#[derive(Debug)]
+pub(crate) enum FromPeer {
+    /// Everything has arrived.
+    Whole(TcpStream),
+    /// Another peer may do better.
+    Left,
+    /// The file system does better.
+    Slower,
+}
+
 /// The reason that a peer is left.
 #[derive(Debug)]
 enum Left {
     /// It is dead, slow or wrong: another source may do better.
     Peer,
+    /// It brings less in the same time than the file system.
+    Slower,
     /// The copy cannot be written.
     Write(Error),
 }
@@ -47,25 +68,27 @@ impl From<Error> for Left {
 }
 
 impl PartFetcher<'_> {
-    /// Fetches what is missing from a peer. The connection when everything has arrived; `None` when the peer is left.
+    /// Fetches what is missing from a peer.
     pub(crate) fn fetch_from_peer(
         &self,
         address: SocketAddr,
-    ) -> std::result::Result<Option<TcpStream>, SpreadError> {
+        path: &Path,
+    ) -> std::result::Result<FromPeer, SpreadError> {
         let now = self.shared.now();
         self.shared.with(|known| known.fetching.moved(now));
-        match self.try_peer(address) {
-            Ok(stream) => Ok(Some(stream)),
-            Err(Left::Write(error)) => Err(SpreadError::Write(error)),
-            Err(Left::Peer) if (self.stop)() => Err(SpreadError::Interrupted),
-            Err(Left::Peer) => {
-                self.shared.lock().tally.left += 1;
-                Ok(None)
-            }
-        }
+        let left = match self.try_peer(address, path) {
+            Ok(stream) => return Ok(FromPeer::Whole(stream)),
+            Err(Left::Write(error)) => return Err(SpreadError::Write(error)),
+            Err(_) if (self.stop)() => return Err(SpreadError::Interrupted),
+            Err(Left::Peer) => FromPeer::Left,
+            Err(Left::Slower) => FromPeer::Slower,
+        };
+        self.shared.lock().tally.left += 1;
+        self.shared.beside.left();
+        Ok(left)
     }
 
-    fn try_peer(&self, address: SocketAddr) -> std::result::Result<TcpStream, Left> {
+    fn try_peer(&self, address: SocketAddr, path: &Path) -> std::result::Result<TcpStream, Left> {
         let mut stream = approach(address, self.key, self.stop)?;
         self.shared.beside.turns_to(PartSource::Peer);
         send(&mut stream, &PeerRequest::Fetch)?;
@@ -73,20 +96,33 @@ impl PartFetcher<'_> {
         let began = self.shared.now();
         let mut bytes = Vec::new();
         let mut asks_whole = true;
+        // Parts that users of the copy have read: the peer confirms them.
+        let mut put = BTreeMap::new();
+        let (mut pace, mut rival) = (Pace::default(), Rival::default());
         loop {
+            if self.is_slower(&pace, &mut rival, path) {
+                return Err(Left::Slower);
+            }
             if asks_whole && self.shared.with(|known| known.fetching.has_all()) == Some(true) {
                 asks_whole = false;
                 send(&mut stream, &PeerRequest::Ask(Ask { part: WHOLE, have: None }))?;
             }
-            while let Some(part) = self.next_ask() {
-                send(&mut stream, &PeerRequest::Ask(Ask { part, have: self.digest_here(part) }))?;
+            while let Some((part, theirs)) = self.next_ask() {
+                put.extend(theirs.map(|theirs| (part, theirs)));
+                let have = theirs.or_else(|| self.digest_here(part));
+                send(&mut stream, &PeerRequest::Ask(Ask { part, have }))?;
             }
             let mut watched = Watched { stream: &mut stream, fetcher: self, began };
             match receive_within(&mut watched, MESSAGE_MAX)? {
                 PeerReply::About(facts, seal) => self.learn(facts, &seal)?,
                 PeerReply::Alive => {}
-                PeerReply::Part { part, seal } => {
+                // Users read another file than the first node.
+                PeerReply::Part { part, .. } if put.contains_key(&part) => return Err(Left::Peer),
+                PeerReply::Part { part, seal, file_takes } => {
                     let now = self.shared.now();
+                    if file_takes > 0 {
+                        self.shared.learn_file_takes(Duration::from_micros(file_takes.into()));
+                    }
                     let length = self.shared.with(|known| {
                         known.fetching.begun(now);
                         known.facts.span(part).1
@@ -95,6 +131,14 @@ impl PartFetcher<'_> {
                     watched.read_exact(&mut bytes)?;
                     self.take(part, &seal, &bytes)?;
                     self.shared.lock().tally.peers += bytes.len() as u64;
+                    pace.arrived(self.shared.now());
+                }
+                PeerReply::Same { part, seal } if put.contains_key(&part) => {
+                    let digest = put.remove(&part).ok_or(Left::Peer)?;
+                    let right = self.shared.with(|known| known.key.confirms(part, &digest, &seal));
+                    if right != Some(true) || !self.shared.note(part, digest) {
+                        return Err(Left::Peer);
+                    }
                 }
                 PeerReply::Same { part, seal } => {
                     self.read_here(part, &mut bytes).ok_or(Left::Peer)?;
@@ -111,25 +155,50 @@ impl PartFetcher<'_> {
         }
     }
 
-    /// The next part to ask for. First come those that users of the copy wait for; what they have put there is taken over.
-    fn next_ask(&self) -> Option<u32> {
+    /// True if the file system has proved to be faster. It is measured when users have waited for the peer, and by other threads: it may
+    /// hang.
+    fn is_slower(&self, pace: &Pace, rival: &mut Rival, path: &Path) -> bool {
+        let missing = self.shared.with(|known| known.fetching.missing(READERS)).unwrap_or_default();
+        if missing.is_empty() {
+            return false;
+        }
+        if rival.running.is_none() && self.shared.beside.waited() >= HURRY * (rival.measured + 1) {
+            rival.measured += 1;
+            let spans = missing.iter().filter_map(|part| self.shared.with(|known| known.facts.span(*part)));
+            rival.running = Some(measure(path, spans.collect()));
+        }
+        if let Some((took, parts)) = rival.running.as_ref().and_then(|running| running.try_recv().ok()) {
+            (rival.running, rival.part) = (None, Some(took / parts));
+            self.shared.file_took(took);
+        }
+        rival.part.is_some_and(|part| pace.is_slower_than(part * CLEARLY, self.shared.now()))
+    }
+
+    /// The next part to ask for, with the digest of what users of the copy have put there. First come the parts that they wait for. Those
+    /// that they read are left to them for a while.
+    fn next_ask(&self) -> Option<(u32, Option<Digest>)> {
         let beside = self.shared.beside;
         let want = |part| self.shared.with(|known| known.fetching.want(part));
-        self.shared.with(|_| ())?;
+        self.shared.with(|known| known.fetching.recall())?;
         std::iter::from_fn(|| beside.wanted()).for_each(|part| _ = want(part));
         loop {
             let part = self.shared.with(|known| known.fetching.ask())??;
-            if !beside.begins(part) || self.take_over(part).is_none() {
-                return Some(part);
+            let now = self.shared.now();
+            match beside.begins(part) {
+                PartHere::Present => return Some((part, self.digest_put(part))),
+                PartHere::Coming
+                    if self.shared.with(|known| known.fetching.defer(part, now)) == Some(true) => {}
+                PartHere::Coming | PartHere::Absent => return Some((part, None)),
             }
         }
     }
 
-    fn take_over(&self, part: u32) -> Option<()> {
+    /// The digest of a part that a user has put into the copy.
+    fn digest_put(&self, part: u32) -> Option<Digest> {
         let (start, length) = self.shared.with(|known| known.facts.span(part))?;
         let mut bytes = vec![0; length];
         self.shared.copy.read_exact_at(&mut bytes, start).ok()?;
-        self.shared.note(part, digest(&bytes)).then_some(())
+        Some(digest(&bytes))
     }
 
     /// Learns what the file is from a peer. It must be the file that is known already.
@@ -180,6 +249,7 @@ impl PartFetcher<'_> {
         if same != Some(true) {
             return Err(SpreadError::Changed);
         }
+        self.shared.withdraw();
         self.shared.beside.turns_to(PartSource::File);
         let failed = Mutex::new(None);
         std::thread::scope(|scope| {
@@ -207,10 +277,25 @@ impl PartFetcher<'_> {
         let mut bytes = Vec::new();
         let given_up = || failed.lock().is_ok_and(|failed| failed.is_some()) || (self.stop)();
         while !given_up() {
-            let Some(part) = self.next_ask() else { return };
+            let part = match self.next_ask() {
+                Some((part, Some(put))) => {
+                    self.shared.note(part, put);
+                    continue;
+                }
+                Some((part, None)) => part,
+                None if self.shared.with(|known| known.fetching.recall()) == Some(true) => {
+                    std::thread::sleep(GLANCE / 5);
+                    continue;
+                }
+                None => return,
+            };
             let Some((start, length)) = self.shared.with(|known| known.facts.span(part)) else { return };
             bytes.resize(length, 0);
+            let began = self.shared.now();
             let read = read_fully(file, &mut bytes, start);
+            if length == PART {
+                self.shared.file_took(self.shared.now().saturating_sub(began));
+            }
             let kept = read.and_then(|()| {
                 self.shared.lock().tally.file += length as u64;
                 let part = (part, PartSource::File);
@@ -235,6 +320,37 @@ impl PartFetcher<'_> {
     }
 }
 
+/// The file system, to which a peer is compared.
+#[derive(Debug, Default)]
+struct Rival {
+    /// Times that it was measured, or is being measured.
+    measured: u32,
+    running: Option<Receiver<(Duration, u32)>>,
+    /// The time that it takes for a part when several are read at once.
+    part: Option<Duration>,
+}
+
+/// Reads these spans of a file at once, and tells how long that took, and how many they are. Nothing comes of a file that cannot be read.
+fn measure(path: &Path, spans: Vec<(u64, usize)>) -> Receiver<(Duration, u32)> {
+    let (sender, receiver) = channel();
+    let path = path.to_owned();
+    let read = move || {
+        let began = Instant::now();
+        let Ok(file) = File::open(path) else { return };
+        let read = |(start, length): &(u64, usize)| file.read_exact_at(&mut vec![0; *length], *start).is_ok();
+        let is_read = std::thread::scope(|scope| {
+            let reads: Vec<_> = spans.iter().map(|span| scope.spawn(|| read(span))).collect();
+            reads.into_iter().all(|read| read.join().unwrap_or(false))
+        });
+        if is_read {
+            // The peer may have been left meanwhile.
+            _ = sender.send((began.elapsed(), spans.len() as u32));
+        }
+    };
+    _ = std::thread::Builder::new().spawn(read);
+    receiver
+}
+
 /// The file ends before its length: it was cut short.
 fn read_fully(file: &File, bytes: &mut [u8], start: u64) -> std::result::Result<(), SpreadError> {
     match file.read_exact_at(bytes, start) {
@@ -255,8 +371,14 @@ fn facts_of(file: &File) -> std::result::Result<FileFacts, SpreadError> {
     File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut nonce))
         .map_err(SpreadError::Read)?;
-    let modified = (stat.mtime(), stat.mtime_nsec());
-    Ok(FileFacts { nonce, length: stat.len(), permissions: stat.mode() & 0o777, modified })
+    Ok(FileFacts {
+        nonce,
+        length: stat.len(),
+        permissions: stat.mode() & 0o777,
+        modified: (stat.mtime(), stat.mtime_nsec()),
+        changed: (stat.ctime(), stat.ctime_nsec()),
+        inode: stat.ino(),
+    })
 }
 
 /// A peer's stream, which is left when the verdict says so.
@@ -316,9 +438,11 @@ mod tests {
         stream.set_read_timeout(Some(GLANCE)).unwrap();
         let (copy, key) = (tempfile::tempfile().unwrap(), MeetingKey::of(&[b"of the job"]));
         let shared = SharedState::new(&copy, &(), None);
-        let facts = FileFacts { nonce: [0; 16], length: 1, permissions: 0, modified: (0, 0) };
-        assert!(shared.learn(facts, FileKey::of(&key, &facts)));
         peer.write_all(b"!").unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1).unwrap();
+        let facts = facts_of(&file).unwrap();
+        assert!(shared.learn(facts, FileKey::of(&key, &facts)));
         std::thread::sleep(SILENCE);
         let fetcher = PartFetcher { shared: &shared, key: &key, old: None, stop: &|| false };
         let mut watched = Watched { stream: &mut stream, fetcher: &fetcher, began: Duration::ZERO };

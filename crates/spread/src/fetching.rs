@@ -4,7 +4,7 @@
 //! order of first access; a part that a process or a peer waits for goes first. It leaves a peer that says nothing, that takes too
 //! long over a part, or that has nothing new for a long time. It then asks the next source for the parts that are missing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Parts that are asked for at once: enough to fill a link over its latency, few enough to be soon overtaken by a part that is
@@ -23,6 +23,9 @@ pub const PART_TIME: Duration = Duration::from_secs(1);
 /// A peer that lives and has nothing new for so long waits for a file system that hangs.
 pub const STALL: Duration = Duration::from_secs(30);
 
+/// The longest that a part is left to a user of the copy, who reads it and may have died.
+pub(crate) const DEFERRED: Duration = Duration::from_secs(1);
+
 /// The parts of a file that a node has, asks for, and misses.
 #[derive(Debug)]
 pub struct Fetching {
@@ -33,6 +36,8 @@ pub struct Fetching {
     /// No part before is absent.
     next: usize,
     wanted: VecDeque<u32>,
+    /// Parts that are left to users of the copy, and the times since which they are.
+    deferred: BTreeMap<u32, Duration>,
     asked: usize,
     heard: Duration,
     progressed: Duration,
@@ -43,6 +48,7 @@ pub struct Fetching {
 enum PartState {
     Absent,
     Asked,
+    Deferred,
     Present,
 }
 
@@ -66,6 +72,7 @@ impl Fetching {
             confirmed: false,
             next: 0,
             wanted: VecDeque::new(),
+            deferred: BTreeMap::new(),
             asked: 0,
             heard: Duration::ZERO,
             progressed: Duration::ZERO,
@@ -81,6 +88,13 @@ impl Fetching {
     /// True when every part has arrived.
     pub fn has_all(&self) -> bool {
         self.missing == 0
+    }
+
+    /// The first parts that have not arrived, `most` at most.
+    pub fn missing(&self, most: usize) -> Vec<u32> {
+        let states = self.states.iter().zip(0..);
+        let missing = states.filter(|(state, _)| **state != PartState::Present).map(|(_, part)| part);
+        missing.take(most).collect()
     }
 
     /// The parts are of one version of the file.
@@ -123,6 +137,29 @@ impl Fetching {
         part as u32
     }
 
+    /// A user of the copy reads this part, which was to be asked for. False if it does so for too long: the part stays asked for.
+    pub fn defer(&mut self, part: u32, now: Duration) -> bool {
+        let defers = now < *self.deferred.entry(part).or_insert(now) + DEFERRED;
+        if defers {
+            self.states[part as usize] = PartState::Deferred;
+            self.asked -= 1;
+        }
+        defers
+    }
+
+    /// Parts that are left to users are looked at again. True if there are any.
+    pub fn recall(&mut self) -> bool {
+        let mut any = false;
+        for part in self.deferred.keys().map(|part| *part as usize) {
+            if self.states[part] == PartState::Deferred {
+                self.states[part] = PartState::Absent;
+                self.next = self.next.min(part);
+                any = true;
+            }
+        }
+        any
+    }
+
     /// The source said something.
     pub fn heard(&mut self, now: Duration) {
         self.heard = now;
@@ -148,6 +185,7 @@ impl Fetching {
 
     /// Another source begins now.
     pub fn moved(&mut self, now: Duration) {
+        self.recall();
         for state in self.states.iter_mut().filter(|state| **state == PartState::Asked) {
             *state = PartState::Absent;
         }
@@ -169,6 +207,32 @@ impl Fetching {
         }
     }
 }
+
+/// The pace at which a source brings parts, from its first one on: it may have waited for that one itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    began: Option<Duration>,
+    parts: u32,
+}
+
+impl Pace {
+    /// A part has arrived.
+    pub fn arrived(&mut self, now: Duration) {
+        match self.began {
+            None => self.began = Some(now),
+            Some(_) => self.parts += 1,
+        }
+    }
+
+    /// True if another source, that takes `part` for each, is faster. No source is judged by less than [`SAMPLE`].
+    pub fn is_slower_than(&self, part: Duration, now: Duration) -> bool {
+        let elapsed = self.began.map_or(Duration::ZERO, |began| now.saturating_sub(began));
+        elapsed >= SAMPLE && elapsed > part * self.parts.max(1)
+    }
+}
+
+/// The time by which a source is judged.
+pub const SAMPLE: Duration = Duration::from_millis(300);
 
 /// The parts that a peer asked for and has not got.
 #[derive(Debug)]
@@ -251,6 +315,31 @@ mod tests {
         let mut idle = fresh();
         idle.heard(START + STALL);
         assert_eq!(idle.verdict(START + STALL), SourceVerdict::Leave);
+    }
+
+    #[test]
+    fn a_part_that_a_user_reads_is_left_to_it_and_keeps_no_other_waiting() {
+        let mut fetching = Fetching::new(10);
+        fetching.moved(START);
+        assert_eq!(fetching.ask(), Some(0));
+        assert!(fetching.defer(0, START));
+        assert_eq!(asks(&mut fetching), (1..9).collect::<Vec<_>>());
+        assert!(fetching.arrived(1, START) && fetching.recall());
+        assert_eq!(fetching.ask(), Some(0));
+        assert!(fetching.defer(0, START + DEFERRED / 2) && fetching.recall());
+        assert_eq!(fetching.ask(), Some(0));
+        assert!(!fetching.defer(0, START + DEFERRED), "its reader may have died");
+        assert!(!fetching.recall() && fetching.arrived(0, START + DEFERRED));
+    }
+
+    #[test]
+    fn a_source_is_slower_if_it_brings_less_in_the_same_time() {
+        let mut pace = Pace::default();
+        let part = Duration::from_millis(100);
+        assert!(!pace.is_slower_than(part, START + STALL), "no part has come");
+        (0..=4).for_each(|_| pace.arrived(START));
+        assert!(!pace.is_slower_than(Duration::ZERO, START + SAMPLE / 2));
+        assert!(!pace.is_slower_than(part, START + part * 4) && pace.is_slower_than(part, START + part * 5));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::places::NodePlace;
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// The longest that a node looks for the first one. Launchers start the nodes of a job within it; a node that finds none reads
@@ -15,6 +16,9 @@ pub const JOIN: Duration = Duration::from_secs(5);
 /// Between two tries, at first and at most.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// From one address to the next while none has answered.
+const STEP: Duration = Duration::from_millis(100);
 
 /// The time in which an end must prove that it has the key.
 pub(crate) const PROOF: Duration = Duration::from_secs(5);
@@ -41,10 +45,10 @@ pub(crate) fn join(
     let patience = Patience::lasting(JOIN, stop);
     let mut pause = PAUSE;
     while patience.lasts() {
-        for contact in find() {
-            if let Ok(joined) = visit(&contact, redeem, (port, address), stop) {
-                return Some(joined);
-            }
+        if let Some(joined) =
+            visit_all(find(), &patience, |greeted| settle(greeted, redeem, (port, address), stop))
+        {
+            return Some(joined);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -52,26 +56,85 @@ pub(crate) fn join(
     None
 }
 
-fn visit(
-    contact: &Contact,
+/// Greets the contacts, each a moment after the last one, at once where that one has failed. So an address at which nothing answers
+/// keeps no other waiting, and where the first one answers there is one connection. Returns what `settle` gives of one that answered.
+fn visit_all<T>(
+    contacts: Vec<Contact>,
+    patience: &Patience<'_>,
+    settle: impl Fn(Greeted) -> Result<T>,
+) -> Option<T> {
+    let (sender, greetings) = channel();
+    let (mut contacts, mut open) = (contacts.into_iter(), 0);
+    while patience.lasts() {
+        if let Some(contact) = contacts.next() {
+            let sender = sender.clone();
+            let greet = move || _ = sender.send(greet(&contact));
+            // It ends by itself, in vain if another one was faster.
+            open += usize::from(std::thread::Builder::new().stack_size(STACK).spawn(greet).is_ok());
+        } else if open == 0 {
+            return None;
+        }
+        match greetings.recv_timeout(STEP) {
+            Ok(greeted) => {
+                open -= 1;
+                if let Ok(settled) = greeted.and_then(&settle) {
+                    return Some(settled);
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+    None
+}
+
+/// Stack of a thread that greets.
+const STACK: usize = 256 << 10;
+
+/// A peer that answered.
+struct Greeted {
+    stream: TcpStream,
+    proof: Proof,
+}
+
+enum Proof {
+    /// Both ends have proved that they have the key.
+    Given(MeetingKey),
+    /// The key is in a credential.
+    Credential(Vec<u8>),
+}
+
+fn greet(contact: &Contact) -> Result<Greeted> {
+    let mut stream = connect(contact.address)?;
+    let patience = Patience::lasting(PROOF, &|| false);
+    let proof = match &contact.key {
+        Some(key) => {
+            stream.write_all(&[HAS_KEY])?;
+            prove(key, &mut stream, &patience)?;
+            Proof::Given(key.clone())
+        }
+        None => {
+            stream.write_all(&[ASKS_CREDENTIAL])?;
+            Proof::Credential(receive_within(&mut patience.listen(&mut stream), CREDENTIAL_MAX)?)
+        }
+    };
+    Ok(Greeted { stream, proof })
+}
+
+fn settle(
+    Greeted { mut stream, proof }: Greeted,
     redeem: Redeem<'_>,
     (port, address): (u16, Option<IpAddr>),
     stop: Stop<'_>,
 ) -> Result<(MeetingKey, NodePlace)> {
-    let mut stream = connect(contact.address)?;
     let patience = Patience::lasting(PROOF, stop);
-    let key = match &contact.key {
-        Some(key) => {
-            stream.write_all(&[HAS_KEY])?;
-            key.clone()
-        }
-        None => {
-            stream.write_all(&[ASKS_CREDENTIAL])?;
-            let credential: Vec<u8> = receive_within(&mut patience.listen(&mut stream), CREDENTIAL_MAX)?;
-            redeem(&credential).ok_or(ErrorKind::PermissionDenied)?
+    let key = match proof {
+        Proof::Given(key) => key,
+        Proof::Credential(credential) => {
+            let key = redeem(&credential).ok_or(ErrorKind::PermissionDenied)?;
+            prove(&key, &mut stream, &patience)?;
+            key
         }
     };
-    prove(&key, &mut stream, &patience)?;
     send(&mut stream, &PeerRequest::Join { port, address })?;
     match receive_within(&mut patience.listen(&mut stream), MESSAGE_MAX)? {
         PeerReply::Placed(Some(place)) if !place.ancestors.is_empty() => Ok((key, place)),

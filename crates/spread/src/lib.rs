@@ -30,9 +30,11 @@ mod places;
 mod serve;
 mod state;
 
-pub use beside::{Beside, PartSource};
+pub use beside::{Beside, FileTakes, PartHere, PartSource};
 pub use error::SpreadError;
-pub use fetching::{Fetching, PART_TIME, PULSE, SILENCE, STALL, Serving, SourceVerdict, WINDOW};
+pub use fetching::{
+    Fetching, PART_TIME, PULSE, Pace, SAMPLE, SILENCE, STALL, Serving, SourceVerdict, WINDOW,
+};
 pub use join::{Contact, JOIN, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};

@@ -51,8 +51,8 @@ pub(crate) enum PeerReply {
     Placed(Option<NodePlace>),
     /// The file, with the seal of its facts.
     About(FileFacts, Digest),
-    /// A part, with its seal. Its bytes follow.
-    Part { part: u32, seal: Digest },
+    /// A part, with its seal. Its bytes follow. The file system takes so many microseconds for a part, as far as the sender knows; else 0.
+    Part { part: u32, seal: Digest, file_takes: u32 },
     /// The part is what the asker has.
     Same { part: u32, seal: Digest },
     /// All parts were of one version of the file.

@@ -2,7 +2,7 @@
 
 use crate::beside::Beside;
 use crate::error::SpreadError;
-use crate::fetch::PartFetcher;
+use crate::fetch::{FromPeer, PartFetcher};
 use crate::join::{Contact, Redeem, join};
 use crate::message::SpreadTally;
 use crate::parts::FileFacts;
@@ -20,6 +20,9 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// The same of a first node that does not know how many will come.
 const SHORT_LINGER: Duration = Duration::from_secs(3);
+
+/// Peers that are slower than the file system, after which no other is tried.
+const SLOWER_MAX: u32 = 2;
 
 /// From one look at the peers that are left to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -160,12 +163,19 @@ impl SpreadNode<'_> {
         ancestors: &[SocketAddr],
         complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
     ) -> Result<Option<TcpStream>, SpreadError> {
-        let mut upstream = None;
+        let (mut upstream, mut slower) = (None, 0);
         for ancestor in ancestors {
-            upstream = fetcher.fetch_from_peer(*ancestor)?;
-            if upstream.is_some() {
-                break;
+            match fetcher.fetch_from_peer(*ancestor, self.path)? {
+                FromPeer::Whole(stream) => upstream = Some(stream),
+                FromPeer::Left => continue,
+                // One of them may have a slow link of its own.
+                FromPeer::Slower if slower + 1 < SLOWER_MAX => {
+                    slower += 1;
+                    continue;
+                }
+                FromPeer::Slower => {}
             }
+            break;
         }
         if upstream.is_none() {
             fetcher.fetch_from_file(self.path)?;
@@ -188,7 +198,7 @@ impl SpreadNode<'_> {
             if (all_came && state.children.is_empty()) || idle >= longest {
                 return;
             }
-            if shared.is_abandoned(&state) || (self.stop)() {
+            if state.is_alone || shared.is_abandoned(&state) || (self.stop)() {
                 return;
             }
             (state, _) = shared.wait(state, LOOK);

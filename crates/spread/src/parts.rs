@@ -29,6 +29,10 @@ pub struct FileFacts {
     pub permissions: u32,
     /// Time of modification: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
+    /// Time of change, in the same units: no user sets it.
+    pub changed: (i64, i64),
+    /// Its number on the file system.
+    pub inode: u64,
 }
 
 impl FileFacts {
@@ -67,9 +71,11 @@ impl FileKey {
     /// The key of the file that `facts` describe, for a job.
     pub(crate) fn of(job: &MeetingKey, facts: &FileFacts) -> Self {
         let mut text = facts.nonce.to_vec();
-        for number in
-            [facts.length, facts.permissions.into(), facts.modified.0 as u64, facts.modified.1 as u64]
-        {
+        let times = [facts.modified.0, facts.modified.1, facts.changed.0, facts.changed.1];
+        for number in [facts.length, facts.permissions.into(), facts.inode] {
+            text.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in times {
             text.extend_from_slice(&number.to_le_bytes());
         }
         Self(job.derive("file", &text))
@@ -109,8 +115,14 @@ mod tests {
 
     #[test]
     fn a_seal_is_of_one_part_of_one_version_in_one_job() {
-        let facts =
-            FileFacts { nonce: [7; 16], length: 2 * PART as u64 + 1, permissions: 0o600, modified: (1, 2) };
+        let facts = FileFacts {
+            nonce: [7; 16],
+            length: 2 * PART as u64 + 1,
+            permissions: 0o600,
+            modified: (1, 2),
+            changed: (3, 4),
+            inode: 5,
+        };
         assert_eq!(
             (facts.parts(), facts.span(2), facts.span(3)),
             (3, (2 * PART as u64, 1), (3 * PART as u64, 0))
@@ -125,6 +137,8 @@ mod tests {
             FileFacts { length: 9, ..facts },
             FileFacts { permissions: 0o644, ..facts },
             FileFacts { modified: (1, 3), ..facts },
+            FileFacts { changed: (3, 5), ..facts },
+            FileFacts { inode: 6, ..facts },
         ] {
             assert!(!of(b"job", &other).confirms(1, &part, &seal));
         }

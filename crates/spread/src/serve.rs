@@ -124,7 +124,7 @@ impl<'a> PeerServer<'a> {
         let mut asks = stream.try_clone()?;
         {
             let mut state = self.shared.lock();
-            if state.ends || state.children.len() >= CHILDREN_MAX {
+            if state.ends || state.is_alone || state.children.len() >= CHILDREN_MAX {
                 return Ok(());
             }
             state.came += 1;
@@ -191,8 +191,10 @@ impl<'a> PeerServer<'a> {
                 Some(News::Answer { ask, seal, span: (start, length), .. }) => {
                     bytes.resize(length, 0);
                     self.shared.copy.read_exact_at(&mut bytes, start)?;
-                    send(stream, &PeerReply::Part { part: ask.part, seal })?;
+                    let file_takes = self.shared.told_file_takes();
+                    send(stream, &PeerReply::Part { part: ask.part, seal, file_takes })?;
                     stream.write_all(&bytes)?;
+                    self.shared.beside.gave(length);
                 }
             }
             self.shared.lock().useful = self.shared.now();

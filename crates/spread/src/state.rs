@@ -1,6 +1,6 @@
 //! The parts of the file that a node has, and the threads that wait for others.
 
-use crate::beside::{Beside, PartSource};
+use crate::beside::{Beside, FileTakes, PartSource};
 use crate::fetching::{Fetching, Serving};
 use crate::message::{Ask, SpreadTally};
 use crate::parts::{Digest, FileFacts, FileKey};
@@ -46,6 +46,21 @@ pub(crate) struct NodeState {
     /// The last time at which this node was of use to others.
     pub(crate) useful: Duration,
     pub(crate) ends: bool,
+    /// It reads the file system although it is not the first node: what it has from there is not passed on.
+    pub(crate) is_alone: bool,
+    /// The time that the file system takes for a part on the first node, as others told.
+    pub(crate) file_told: Option<Duration>,
+    /// The same on this node, as far as it was measured.
+    pub(crate) file_measured: Option<Duration>,
+}
+
+impl NodeState {
+    fn send_away(&self) {
+        for child in self.children.values() {
+            // It may have gone.
+            _ = child.stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -85,6 +100,9 @@ impl<'a> SharedState<'a> {
             tally: SpreadTally { nodes: 1, ..SpreadTally::default() },
             useful: Duration::ZERO,
             ends: false,
+            is_alone: false,
+            file_told: None,
+            file_measured: None,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), copy, beside, began: Instant::now() }
     }
@@ -140,6 +158,28 @@ impl<'a> SharedState<'a> {
         }
     }
 
+    /// The file system takes so long for a part on the first node.
+    pub(crate) fn learn_file_takes(&self, part: Duration) {
+        self.lock().file_told = Some(part);
+        self.beside.file_takes(FileTakes::Elsewhere(part));
+    }
+
+    /// The file system took so long for a part here.
+    pub(crate) fn file_took(&self, part: Duration) {
+        let mean = {
+            let mut state = self.lock();
+            let mean = state.file_measured.map_or(part, |before| (3 * before + part) / 4);
+            *state.file_measured.insert(mean)
+        };
+        self.beside.file_takes(FileTakes::Here(mean));
+    }
+
+    /// The time for a part that peers are told. Unit: microseconds; 0 if it is not known.
+    pub(crate) fn told_file_takes(&self) -> u32 {
+        let state = self.lock();
+        state.file_told.or(state.file_measured).map_or(0, |takes| takes.as_micros() as u32)
+    }
+
     /// Keeps a part that is right.
     pub(crate) fn keep(
         &self,
@@ -168,14 +208,24 @@ impl<'a> SharedState<'a> {
         kept == Some(true)
     }
 
+    /// The node reads the file system. Parts that the first node did not seal are not passed on: those who fetch from this node turn
+    /// to its ancestors.
+    pub(crate) fn withdraw(&self) {
+        let mut state = self.lock();
+        // The first node is the one whose reading counts.
+        state.is_alone = state.places.is_none();
+        if state.is_alone {
+            state.send_away();
+        }
+        drop(state);
+        self.tell();
+    }
+
     /// The node ends: no thread waits any longer.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ends = true;
-        for child in state.children.values() {
-            // It may have gone.
-            _ = child.stream.shutdown(std::net::Shutdown::Both);
-        }
+        state.send_away();
         drop(state);
         self.tell();
     }

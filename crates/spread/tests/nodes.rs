@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use quell_spread::{
-    Beside, Contact, FileFacts, PART, PartSource, SpreadError, SpreadNode, SpreadRole, SpreadTally,
+    Beside, Contact, FileFacts, PART, PartHere, PartSource, SpreadError, SpreadNode, SpreadRole, SpreadTally,
 };
 use quell_talk::MeetingKey;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -155,9 +155,9 @@ impl Beside for Users {
         (!self.told.swap(true, Ordering::Relaxed)).then_some(WANTED)
     }
 
-    fn begins(&self, part: u32) -> bool {
+    fn begins(&self, part: u32) -> PartHere {
         self.begun.lock().unwrap().push(part);
-        part == PUT
+        if part == PUT { PartHere::Present } else { PartHere::Absent }
     }
 
     fn arrived(&self, _: u32, _: PartSource) {
@@ -206,6 +206,174 @@ fn users_of_a_copy_are_served_first_and_what_they_put_there_is_not_got() {
     assert!(got == job.content);
 }
 
+/// Users of a copy who follow what happens.
+struct Told<'a> {
+    turns: &'a (dyn Fn(PartSource) + Sync),
+    has: &'a (dyn Fn(u32) -> PartHere + Sync),
+    arrives: &'a (dyn Fn() + Sync),
+}
+
+impl Beside for Told<'_> {
+    fn turns_to(&self, source: PartSource) {
+        (self.turns)(source);
+    }
+
+    fn begins(&self, part: u32) -> PartHere {
+        (self.has)(part)
+    }
+
+    fn arrived(&self, _: u32, _: PartSource) {
+        (self.arrives)();
+    }
+}
+
+/// A node of a job whose first node is at `first`. Its copy, which is `put` at first, and what came of it.
+fn node_beside(
+    (path, put): (&Path, &[u8]),
+    first: SocketAddr,
+    beside: &dyn Beside,
+) -> (Result<SpreadTally, SpreadError>, Vec<u8>) {
+    let (copy, listener) = (tempfile::tempfile().unwrap(), listener());
+    copy.write_all_at(put, 0).unwrap();
+    let find = || vec![Contact { address: first, key: Some(key()) }];
+    let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+    let (listener, stop) = (&listener, &|| false);
+    let node = SpreadNode { path, copy: &copy, beside, old: None, listener, interface: None, role, stop };
+    let ended = node.spread(&mut |_| Ok(()));
+    let mut got = Vec::new();
+    (&copy).read_to_end(&mut got).unwrap();
+    (ended, got)
+}
+
+/// Waits for what other threads do.
+fn await_that(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+const NO_USER: Told<'static> = Told { turns: &|_| (), has: &|_| PartHere::Absent, arrives: &|| () };
+
+/// Another file of the same length and time.
+fn spoiled(job: &Job) -> (tempfile::NamedTempFile, Vec<u8>) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let content: Vec<u8> = job.content.iter().map(|byte| byte ^ 0x55).collect();
+    std::fs::write(file.path(), &content).unwrap();
+    let modified = std::fs::metadata(job.path()).unwrap().modified().unwrap();
+    file.as_file().set_modified(modified).unwrap();
+    (file, content)
+}
+
+#[test]
+fn what_a_user_of_the_copy_read_is_passed_on_only_if_the_first_node_confirms_it() {
+    let (job, first) = (Job::new(8), listener());
+    let (_, wrong) = spoiled(&job);
+    let (at, joined) = (first.local_addr().unwrap(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, 3, &GOES_ON).unwrap());
+        scope.spawn(|| {
+            let has = |part| if part == 0 { PartHere::Present } else { PartHere::Absent };
+            let turns = |_| joined.store(true, Ordering::Relaxed);
+            let (ended, _) =
+                node_beside((&job.path(), &wrong[..PART]), at, &Told { turns: &turns, has: &has, ..NO_USER });
+            // The peer said that its file is another one.
+            assert!(ended.unwrap().left >= 1);
+        });
+        await_that(|| joined.load(Ordering::Relaxed));
+        let (ended, got) = node_beside((&job.path(), &[]), at, &NO_USER);
+        assert!(ended.is_ok() && got == job.content, "{ended:?}");
+    });
+}
+
+#[test]
+fn what_a_node_read_in_place_of_the_first_one_is_not_passed_on() {
+    let (job, first) = (Job::new(9), listener());
+    let (file, _) = spoiled(&job);
+    let at = first.local_addr().unwrap();
+    let (joined, below, dies) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, 3, &dies));
+        scope.spawn(|| {
+            let turns = |_| joined.store(true, Ordering::Relaxed);
+            let arrives = || {
+                await_that(|| below.load(Ordering::Relaxed));
+                dies.store(true, Ordering::Relaxed);
+            };
+            // It asks the first node for one part only.
+            let has = |part| match part > 0 && !dies.load(Ordering::Relaxed) {
+                true => PartHere::Coming,
+                false => PartHere::Absent,
+            };
+            let users = Told { turns: &turns, has: &has, arrives: &arrives };
+            node_beside((file.path(), &[]), at, &users).0.unwrap();
+        });
+        await_that(|| joined.load(Ordering::Relaxed));
+        let turns = |_| below.store(true, Ordering::Relaxed);
+        let (ended, got) = node_beside((&job.path(), &[]), at, &Told { turns: &turns, ..NO_USER });
+        assert!(ended.is_ok() && got == job.content, "{ended:?}");
+    });
+}
+
+#[test]
+fn parts_that_users_are_reading_keep_no_other_part_waiting() {
+    let (job, first) = (Job::new(10), listener());
+    let (at, others) = (first.local_addr().unwrap(), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, 2, &GOES_ON).unwrap());
+        // The first part is there when all others have come.
+        let has = |part| match part {
+            0 if others.load(Ordering::Relaxed) < PARTS - 1 => PartHere::Coming,
+            0 => PartHere::Present,
+            _ => PartHere::Absent,
+        };
+        let arrives = || _ = others.fetch_add(1, Ordering::Relaxed);
+        let users = Told { has: &has, arrives: &arrives, ..NO_USER };
+        let (ended, got) = node_beside((&job.path(), &job.content[..PART]), at, &users);
+        // A part that takes its reader a second is got all the same.
+        assert!(ended.is_ok_and(|tally| tally.peers >= (job.content.len() - PART) as u64));
+        assert!(got == job.content);
+    });
+}
+
+/// Users who have waited for longer than any file takes.
+struct Hurried(Mutex<Vec<PartSource>>);
+
+impl Beside for Hurried {
+    fn turns_to(&self, source: PartSource) {
+        self.0.lock().unwrap().push(source);
+    }
+
+    fn waited(&self) -> Duration {
+        Duration::from_secs(1000)
+    }
+}
+
+#[test]
+fn a_peer_that_is_slower_than_the_file_system_is_left() {
+    let job = Job::new(12);
+    // The first node tells an address at which a slow wire begins.
+    let (first, slow) = (listener(), IpAddr::from([127, 0, 0, 2]));
+    let at = first.local_addr().unwrap();
+    let (ends, users) = (AtomicBool::new(false), Hurried(Mutex::default()));
+    std::thread::scope(|scope| {
+        wire_from(scope, TcpListener::bind((slow, at.port())).unwrap(), at, (Harm::Slow, 0), &ends);
+        let serving = scope.spawn(|| {
+            let (copy, key) = (tempfile::tempfile().unwrap(), key());
+            let role = SpreadRole::First { key: &key, credential: None, nodes: 2 };
+            let (path, listener, interface) = (job.path(), &first, Some(slow));
+            let stop = &|| false;
+            SpreadNode { path: &path, copy: &copy, beside: &(), old: None, listener, interface, role, stop }
+                .spread(&mut |_| Ok(()))
+        });
+        let (ended, got) = node_beside((&job.path(), &[]), at, &users);
+        let tally = ended.unwrap();
+        assert!(got == job.content && tally.left == 1 && tally.file > 0, "{tally:?}");
+        ends.store(true, Ordering::Relaxed);
+        _ = serving.join().unwrap();
+    });
+    assert_eq!(users.0.into_inner().unwrap(), [PartSource::Peer, PartSource::File]);
+}
+
 #[test]
 fn another_file_than_the_one_that_users_mean_is_taken_from_nowhere() {
     let (job, users) = (Job::new(7), Users::default());
@@ -221,6 +389,21 @@ fn without_a_first_node_the_file_system_serves() {
     let at = listener().local_addr().unwrap();
     let tally = job.other(at, &key(), &GOES_ON).unwrap();
     assert_eq!((tally.file, tally.peers), (job.content.len() as u64, 0));
+}
+
+#[test]
+fn an_address_at_which_nothing_answers_keeps_no_node_from_the_others() {
+    let (job, first) = (Job::new(11), listener());
+    // It takes connections, as the kernel does for a process that was stopped.
+    let silent = listener();
+    let addresses = [silent.local_addr().unwrap(), first.local_addr().unwrap()];
+    std::thread::scope(|scope| {
+        scope.spawn(|| job.first(&first, 2, &GOES_ON).unwrap());
+        let find = || addresses.map(|address| Contact { address, key: Some(key()) }).to_vec();
+        let role = SpreadRole::Other { find: &find, redeem: &|_| None };
+        let tally = job.node(&job.path(), &listener(), role, None, &GOES_ON).unwrap();
+        assert_eq!((tally.file, tally.peers), (0, job.content.len() as u64));
+    });
 }
 
 #[test]
@@ -284,6 +467,8 @@ enum Harm {
     Cut,
     /// Nothing more goes through.
     Partition,
+    /// Two megabytes a second.
+    Slow,
 }
 
 /// Passes connections on to `to`, with harm in what comes back. Shape: ends when `ends`.
@@ -295,6 +480,17 @@ fn wire<'s>(
 ) -> SocketAddr {
     let listening = listener();
     let at = listening.local_addr().unwrap();
+    wire_from(scope, listening, to, (harm, after), ends);
+    at
+}
+
+fn wire_from<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    listening: TcpListener,
+    to: SocketAddr,
+    (harm, after): (Harm, u64),
+    ends: &'s AtomicBool,
+) {
     listening.set_nonblocking(true).unwrap();
     scope.spawn(move || {
         while !ends.load(Ordering::Relaxed) {
@@ -313,7 +509,6 @@ fn wire<'s>(
             }
         }
     });
-    at
 }
 
 fn pass(mut from: TcpStream, mut to: TcpStream, harm: Option<(Harm, u64)>, ends: &AtomicBool) {
@@ -332,6 +527,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, harm: Option<(Harm, u64)>, ends:
             Some((Harm::Poison, after)) if passed <= after => bytes[(after - passed) as usize] ^= 0x20,
             Some((Harm::Cut, _)) => break,
             Some((Harm::Partition, _)) => continue,
+            Some((Harm::Slow, _)) => std::thread::sleep(Duration::from_micros(read as u64 / 2)),
             _ => {}
         }
         passed += read as u64;

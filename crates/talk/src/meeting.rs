@@ -11,6 +11,7 @@ use crate::place::{Connection, MeetingPlace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -97,6 +98,15 @@ impl Meeting {
                 Err(MeetingError::Incomplete { came, ranks, seconds: PATIENCE.as_secs(), place })
             }
         }
+    }
+
+    /// The connections, for messages of the caller: rank 0 has one to each other rank, another rank the one to rank 0. The end of
+    /// a process ends its connections.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn into_files(self) -> Result<Vec<File>, Error> {
+        self.others.iter().map(|connection| Ok(connection.as_fd().try_clone_to_owned()?.into())).collect()
     }
 
     /// Gathers the reports of all ranks at rank 0; `None` at the others.

@@ -71,6 +71,9 @@ pub struct Header {
     /// versions of quell, which all ended with the command.
     #[serde(default)]
     pub ended: Option<Ended>,
+    /// The command ran already when the recording began: what it did before is not in it.
+    #[serde(default)]
+    pub attached: bool,
     /// The command with its arguments, to be given again; a word that is not UTF-8 is escaped.
     pub command: Vec<String>,
     /// The directory in which the command was started; escaped.
@@ -117,6 +120,7 @@ impl Header {
             version: VERSION,
             completeness: Completeness::Partial,
             ended: None,
+            attached: false,
             command,
             working_directory: "/".to_owned(),
             exit: None,

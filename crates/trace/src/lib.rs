@@ -26,7 +26,7 @@ pub mod shape;
 mod store;
 /// Parquet files as named columns.
 pub mod table {
-    pub use crate::store::columns::{ColumnValues, TableColumn, TableWriter, column, text};
+    pub use crate::store::columns::{ColumnValues, TableColumn, TableList, TableWriter, column, text};
 }
 pub mod touched;
 pub mod writer;

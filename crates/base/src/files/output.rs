@@ -55,6 +55,29 @@ impl OutputPlace {
         matches!(self.0.kind(), None | Some(FileType::RegularFile)) && !self.0.is_descriptor
     }
 
+    /// True when a write replaces a regular file under its name.
+    pub fn holds_file(&self) -> bool {
+        self.is_file() && self.0.found.is_some()
+    }
+
+    /// Writes a file that appears complete, or writes to the terminal, pipe or open file at this place. `access` is that
+    /// of a new file.
+    ///
+    /// # Errors
+    /// As [`Self::create`], [`OutputFile::publish`] and `write`; `EACCES` for another user's pipe.
+    pub fn fill<E: From<io::Error>>(
+        &self,
+        access: OutputMode,
+        write: impl FnOnce(&File) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.is_file() {
+            return write(&self.open()?);
+        }
+        let output = self.create(access)?;
+        write(output.as_file())?;
+        Ok(output.publish(Durability::Cached)?)
+    }
+
     /// Removes the file at this place, if it exists.
     ///
     /// # Errors
@@ -66,11 +89,14 @@ impl OutputPlace {
         }
     }
 
-    /// Begins a file that will appear at this place.
+    /// Begins a file that will appear at this place. A pipe or a device is never replaced.
     ///
     /// # Errors
-    /// The error of open(2).
+    /// `InvalidInput` for anything but a regular file and an empty place; the error of open(2).
     pub fn create(&self, access: OutputMode) -> io::Result<OutputFile> {
+        if !self.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
         let mode = match access {
             OutputMode::Exactly(_) => Mode::RUSR | Mode::WUSR,
             OutputMode::AsTheUmaskLeaves => Mode::from_raw_mode(0o666),
@@ -207,13 +233,7 @@ pub fn replace(path: &Path, access: OutputMode, durability: Durability, content:
 /// # Errors
 /// As [`replace`]; `EACCES` for another user's pipe.
 pub fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    let target = OutputPlace::of(path)?;
-    if !target.is_file() {
-        return target.open()?.write_all(content);
-    }
-    let mut output = target.create(OutputMode::AsTheUmaskLeaves)?;
-    output.file().write_all(content)?;
-    output.publish(Durability::Cached)
+    OutputPlace::of(path)?.fill(OutputMode::AsTheUmaskLeaves, |mut file| file.write_all(content))
 }
 
 /// Makes the names in a directory durable. A directory that is writable but not readable is left unsynchronised.
@@ -304,6 +324,17 @@ mod tests {
         }
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(OutputPlace::of(directory.path()).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        rustix::fs::mkfifoat(CWD, &path, Mode::RWXU).unwrap();
+        let refused =
+            replace(&path, OutputMode::AsTheUmaskLeaves, Durability::Cached, b"content").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(names(directory.path()), ["pipe"]);
     }
 
     #[test]

@@ -1,15 +1,18 @@
-//! The leader's side: worker processes of one client, started, given tasks, and ended.
+//! The leader's side: worker processes of one client, started or connected to, given tasks, and ended.
 
 use super::protocol::{DataAccess, LeaderOrder, PhaseResult, PhaseTask, VERSION, WorkerHello, WorkerReply};
 use super::worker::use_all_descriptors;
 use crate::error::CalibrateError;
 use quell_talk::{Patience, Stop};
 use rustix::io::Errno;
+use rustix::net::Shutdown;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A worker that says nothing for so long, beyond the limit of its phase, hangs with its file system.
@@ -31,10 +34,11 @@ pub(crate) struct WorkerGroup {
 #[derive(Debug)]
 struct Worker {
     name: String,
-    child: Child,
+    /// `None` for a process that another one started.
+    child: Option<Child>,
     /// Its end tells the process to end; `None` only while this value goes away.
-    orders: Option<ChildStdin>,
-    replies: ChildStdout,
+    orders: Option<File>,
+    replies: File,
     hello: Option<WorkerHello>,
 }
 
@@ -51,7 +55,25 @@ impl WorkerGroup {
         use_all_descriptors();
         let named = |number| if count == 1 { name.to_owned() } else { format!("{name} {number}") };
         let started = (0..count).map(|number| Worker::start(command, named(number)));
-        let mut workers = started.collect::<Result<Vec<_>, _>>()?;
+        Self::greeted(started.collect::<Result<_, _>>()?, directory, stop)
+    }
+
+    /// A worker that serves at the other end of a connection.
+    pub(crate) fn over(
+        stream: &File,
+        directory: &Path,
+        name: String,
+        stop: Stop<'_>,
+    ) -> Result<Self, CalibrateError> {
+        let streams = stream.try_clone().and_then(|orders| Ok((orders, stream.try_clone()?)));
+        let (orders, replies) =
+            streams.map_err(|source| CalibrateError::Start { process: name.clone(), source })?;
+        let worker = Worker { name, child: None, orders: Some(orders), replies, hello: None };
+        Self::greeted(vec![worker], directory, stop)
+    }
+
+    /// Waits until each has opened the working directory.
+    fn greeted(mut workers: Vec<Worker>, directory: &Path, stop: Stop<'_>) -> Result<Self, CalibrateError> {
         for worker in &mut workers {
             // To one that has ended nothing can be said; the greeting then tells how it ended.
             _ = worker.order(&LeaderOrder::Directory(directory.as_os_str().as_bytes().to_vec()));
@@ -128,7 +150,9 @@ impl Worker {
         let (Some(orders), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(ErrorKind::BrokenPipe.into()));
         };
-        Ok(Self { name, child, orders: Some(orders), replies, hello: None })
+        let file = |stream: OwnedFd| File::from(stream);
+        let (orders, replies) = (file(orders.into()), file(replies.into()));
+        Ok(Self { name, child: Some(child), orders: Some(orders), replies, hello: None })
     }
 
     fn greet(&mut self, stop: Stop<'_>) -> Result<(), CalibrateError> {
@@ -190,13 +214,18 @@ impl Drop for Worker {
     /// by `SIGKILL`, as one that hangs in its file system must not keep us.
     fn drop(&mut self) {
         drop(self.orders.take());
+        let Some(child) = &mut self.child else {
+            // The caller still has the connection. The process at its other end must make nothing from now on.
+            _ = rustix::net::shutdown(&self.replies, Shutdown::Both);
+            return;
+        };
         let began = Instant::now();
-        while began.elapsed() < FAREWELL && matches!(self.child.try_wait(), Ok(None)) {
+        while began.elapsed() < FAREWELL && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(1));
         }
         // Over already is as good.
-        _ = self.child.kill();
-        _ = self.child.wait();
+        _ = child.kill();
+        _ = child.wait();
     }
 }
 

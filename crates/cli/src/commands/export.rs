@@ -4,10 +4,9 @@ use crate::failure::Failure;
 use crate::flags::{Export, ExportForm};
 use crate::printer::Printer;
 use crate::traces;
-use quell_base::files::{Durability, OutputMode, OutputPlace};
+use quell_base::files::{OutputMode, OutputPlace};
 use quell_base::shown;
 use quell_export::{ExportError, export};
-use quell_trace::Trace;
 use rustix::stdio::stdout;
 use std::fs::File;
 use std::io::{ErrorKind, IsTerminal};
@@ -16,35 +15,36 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(flags: &Export, printer: &mut Printer) -> Result<u8, Failure> {
     let (format, ending) = flags.format.format();
     let trace = traces::open(&flags.traces)?;
-    let path = flags.output.clone().unwrap_or_else(|| name(&trace.recordings[0].directory, ending));
+    let path = flags.output.clone().unwrap_or_else(|| name(&flags.traces[0], ending));
     if path.as_os_str() == STDOUT {
         if flags.format == ExportForm::Parquet && std::io::stdout().is_terminal() {
             return Err(Failure::message("Parquet is no text for a terminal").hint("`-o FILE` writes a file"));
         }
-        let file = File::from(stdout().try_clone_to_owned().map_err(|error| explain(error, &path))?);
+        let explain = |error| explain(error, "standard output");
+        let file = File::from(stdout().try_clone_to_owned().map_err(explain)?);
         return match export(&trace, format, &file, &path) {
             // The reader has seen enough, such as `head`.
             Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(0),
-            outcome => outcome.map(|()| 0).map_err(|error| failure(error, &path)),
+            Err(ExportError::Write(error)) => Err(explain(error)),
+            Err(ExportError::Read(error)) => Err(traces::explain(error)),
+            Ok(()) => Ok(0),
         };
     }
-    if path.symlink_metadata().is_ok_and(|found| found.is_file()) && !flags.force {
-        let exists = Failure::message(format!("`{}` exists", shown(&path)));
+    let output = format!("`{}`", shown(&path));
+    let explain = |error| explain(error, &output);
+    let place = OutputPlace::of(&path).map_err(explain)?;
+    if place.holds_file() && !flags.force {
+        let exists = Failure::message(format!("{output} exists"));
         return Err(exists.hint("`--force` replaces it, `-o FILE` writes elsewhere"));
     }
-    write(&trace, flags.format, &path)?;
-    printer.talk(&format!("wrote `{}`, {}", shown(&path), next(flags.format)));
-    Ok(0)
-}
-
-/// Writes a file that appears when it is complete.
-fn write(trace: &Trace, form: ExportForm, path: &Path) -> Result<(), Failure> {
-    let io = |error| explain(error, path);
-    let place = OutputPlace::of(path).map_err(io)?;
     // The table has paths and command lines, which are private as the trace is.
-    let mut output = place.create(OutputMode::Exactly(0o600)).map_err(io)?;
-    export(trace, form.format().0, output.file(), path).map_err(|error| failure(error, path))?;
-    output.publish(Durability::Cached).map_err(io)
+    let written = place.fill(OutputMode::Exactly(0o600), |file| export(&trace, format, file, &path));
+    written.map_err(|error| match error {
+        ExportError::Read(error) => traces::explain(error),
+        ExportError::Write(error) => explain(error),
+    })?;
+    printer.talk(&format!("wrote {output}, {}", next(flags.format)));
+    Ok(0)
 }
 
 /// `app.qtrace` makes `app.speedscope.json`, in the working directory.
@@ -67,21 +67,15 @@ fn next(form: ExportForm) -> &'static str {
     }
 }
 
-fn failure(error: ExportError, path: &Path) -> Failure {
-    match error {
-        ExportError::Read(error) => traces::explain(error),
-        ExportError::Write(error) => explain(error, path),
-    }
-}
-
-fn explain(error: std::io::Error, path: &Path) -> Failure {
+/// The failure to write `output`, which is in quotes when it is a path.
+fn explain(error: std::io::Error, output: &str) -> Failure {
     let hint = match error.kind() {
         ErrorKind::NotFound => Some("the directory must be there already"),
         ErrorKind::IsADirectory => Some("name a file with `-o FILE`"),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some("`-o FILE` writes elsewhere"),
         _ => None,
     };
-    Failure::new(error).context(format!("cannot write `{}`", shown(path))).hints(hint)
+    Failure::new(error).context(format!("cannot write {output}")).hints(hint)
 }
 
 /// Stands for standard output.

@@ -8,10 +8,11 @@ use clap::ValueEnum;
 use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
-    EngineChoice, Leftover, Listener, RecordError, RecordRequest, Recorded, RecordedScope, StartLimits,
-    TraceBarrier, TracePurpose,
+    EngineChoice, GaveWay, JoinBarrier, Leftover, Listener, RecordError, RecordRequest, Recorded,
+    RecordedScope, StartLimits, TraceBarrier, TracePurpose,
 };
-use quell_trace::{Ended, TraceError};
+use quell_trace::header::RecorderFacts;
+use quell_trace::{Ended, Header, TraceError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,20 +79,33 @@ fn record(
     printer: &Printer,
 ) -> Result<(Recorded, PathBuf), Failure> {
     let mut teller = Teller { printer, name: program(&request.command), scope: request.scope };
+    in_free_place(named, rank, speaks, printer, |directory| {
+        directory.clone_into(&mut request.directory);
+        quell_record::record(&request, &mut teller)
+    })
+}
+
+pub(super) fn in_free_place<Made>(
+    named: &Path,
+    rank: Option<RankId>,
+    speaks: bool,
+    printer: &Printer,
+    mut make: impl FnMut(&Path) -> Result<Made, RecordError>,
+) -> Result<(Made, PathBuf), Failure> {
     for number in 1..=MOST_NAMES {
         let trace = if number == 1 { named.to_owned() } else { names::numbered(named, number) };
-        request.directory = names::of_rank(&trace, rank);
-        if request.directory.symlink_metadata().is_ok() {
+        let directory = names::of_rank(&trace, rank);
+        if directory.symlink_metadata().is_ok() {
             continue;
         }
         if number > 1 && speaks {
-            let (taken, free) = (names::of_rank(named, rank), request.directory.display());
+            let (taken, free) = (names::of_rank(named, rank), directory.display());
             printer.talk(&format!("`{}` exists already: the trace becomes `{free}`", taken.display()));
         }
-        match quell_record::record(&request, &mut teller) {
+        match make(&directory) {
             // Another recording took the name meanwhile.
             Err(RecordError::Trace(TraceError::Exists { .. })) => {}
-            recorded => return Ok((recorded.map_err(explain)?, request.directory)),
+            made => return Ok((made.map_err(explain)?, directory)),
         }
     }
     Err(traces::explain(TraceError::Exists { path: names::of_rank(named, rank) }).status(OURS))
@@ -152,13 +166,14 @@ fn is_asked_in_vain(flags: &Record, place: &RankPlace) -> bool {
 
 /// Removes an earlier trace when that was asked for and there is a command to record; anything else that is in the way
 /// stays.
-fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
+pub(super) fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
     if !flags.force || !directory.exists() {
         return Ok(());
     }
     traces::verify_replaceable(directory).map_err(|failure| failure.status(OURS))?;
-    let program = flags.command.first().map(OsString::as_os_str).unwrap_or_default();
-    quell_record::find(program, std::env::var_os("PATH").as_deref()).map_err(explain)?;
+    if let Some(program) = flags.command.first() {
+        quell_record::find(program, std::env::var_os("PATH").as_deref()).map_err(explain)?;
+    }
     std::fs::remove_dir_all(directory).map_err(|error| {
         Failure::new(error).context(format!("cannot replace `{}`", directory.display())).status(OURS)
     })
@@ -190,14 +205,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
 /// One line on what was recorded, what is missing in it, and the next step.
 fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     let recorder = &recorded.header.recorder;
-    let name = shown(directory);
-    if let Some(problem) = recorded.problem {
-        printer.warn(&format!("the trace is partial: {}", Failure::new(problem).line()));
-        printer.hint("make room, or write elsewhere with `-o DIR`");
-    }
-    if recorder.lost > 0 {
-        printer.warn(&format!("the trace lacks calls: {}", recorder.notes.join("; ")));
-    }
+    say_what_is_missing(recorded.problem, recorded.gave_way, recorder, printer);
     if let Some(barrier) = recorded.barrier {
         printer.warn(&format!("recorded through a mount, which sees less than ptrace does: {barrier}"));
     }
@@ -206,14 +214,36 @@ fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
         Some(Ended::Limit) => ", cut short,",
         Some(Ended::Exit) | None => "",
     };
-    let next = quoted_name(directory);
-    printer.talk(&format!("recorded {} calls{part} in `{name}`; next: quell report {next}", recorder.events));
+    say_what_is_next(&recorded.header, part, directory, printer);
     let written = byte_code_written(directory);
     if written > 0 {
         printer.hint(&format!(
             "this run wrote {written} Python byte-code files, which later runs only read: record once more, with --force"
         ));
     }
+}
+
+pub(super) fn say_what_is_missing(
+    problem: Option<TraceError>,
+    gave_way: Option<GaveWay>,
+    recorder: &RecorderFacts,
+    printer: &Printer,
+) {
+    if let Some(gave_way) = gave_way {
+        printer.warn(&gave_way.to_string());
+    }
+    if let Some(problem) = problem {
+        printer.warn(&format!("the trace is partial: {}", Failure::new(problem).line()));
+        printer.hint("make room, or write elsewhere with `-o DIR`");
+    }
+    if recorder.lost > 0 {
+        printer.warn(&format!("the trace lacks calls: {}", recorder.notes.join("; ")));
+    }
+}
+
+pub(super) fn say_what_is_next(header: &Header, part: &str, directory: &Path, printer: &Printer) {
+    let (events, name, next) = (header.recorder.events, shown(directory), quoted_name(directory));
+    printer.talk(&format!("recorded {events} calls{part} in `{name}`; next: quell report {next}"));
 }
 
 /// The number of `.pyc` files that the run wrote. Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
@@ -230,7 +260,7 @@ fn byte_code_written(directory: &Path) -> usize {
     recording.paths.iter().filter(|(_, path)| aside(path)).count()
 }
 
-fn explain(error: RecordError) -> Failure {
+pub(super) fn explain(error: RecordError) -> Failure {
     let (status, hint) = match &error {
         RecordError::NotFound { .. } => (NOT_FOUND, Some(failure::LOOK_FOR)),
         RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, Some(failure::MAKE_EXECUTABLE)),
@@ -243,6 +273,8 @@ fn explain(error: RecordError) -> Failure {
         RecordError::Trace(TraceError::Exists { .. }) => {
             (OURS, Some("`--force` replaces it, `-o DIR` writes elsewhere"))
         }
+        RecordError::Unjoinable { barrier, .. } => (OURS, Some(join_hint(*barrier))),
+        RecordError::NoProcess { .. } => (OURS, Some("`pgrep -a NAME` lists processes with their numbers")),
         RecordError::Trace(_) => (OURS, Some("`-o DIR` writes the trace elsewhere")),
         RecordError::Unmountable { .. } => (OURS, Some("`quell doctor` says what bars it")),
         RecordError::NoRoot { .. } => {
@@ -251,4 +283,22 @@ fn explain(error: RecordError) -> Failure {
         RecordError::ZeroByte { .. } | RecordError::Start { .. } => (OURS, None),
     };
     Failure::new(error).status(status).hints(hint)
+}
+
+/// The way around a barrier.
+fn join_hint(barrier: JoinBarrier) -> &'static str {
+    match barrier {
+        JoinBarrier::OtherUser { .. } | JoinBarrier::Undumpable => "root may record it",
+        JoinBarrier::YamaDescendants => {
+            "root may record it, and may allow it to all: `sysctl kernel.yama.ptrace_scope=0`; `quell record -- CMD` needs neither"
+        }
+        JoinBarrier::KernelThread
+        | JoinBarrier::Ourselves
+        | JoinBarrier::Ancestor
+        | JoinBarrier::ServesFuse => "name the process that asks for files",
+        JoinBarrier::Trace(TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. }) => {
+            "end that one first"
+        }
+        JoinBarrier::Trace(_) => "`quell record -- CMD` records a program from its start",
+    }
 }

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// and in time. Run it on a compute node, at a quiet time, and not beside other users' jobs: 8 processes are enough.
 ///
 /// A second client shows what a cache of this one would hide, and how long things are kept: give the words that run a
-/// command on another node, such as `ssh node2` or `srun -w node2 -n 1`. DIR and quell must have the same paths there.
+/// command on another node, such as `ssh node2` or `srun -w node2 -n 1`. DIR and quell must have the same paths there. Under a
+/// launcher each node of the job is a client: start the same command in every rank.
 ///
 /// Exit status: 0, or 2 for an error; 128+N when signal N ended it. What was made is removed, also
 /// then; after kill -9, or the same signal twice, it stays, and the next calibration in DIR names it.
@@ -23,7 +24,8 @@ use std::time::Duration;
 #[command(override_usage = "quell calibrate [OPTIONS] DIR -o FILE")]
 #[command(after_help = "Examples:\n  \
     quell calibrate /scratch/u -o fs.toml\n  \
-    quell calibrate --second-client 'ssh node2' /scratch/u -o fs.toml")]
+    quell calibrate --second-client 'ssh node2' /scratch/u -o fs.toml\n  \
+    srun -N 8 --ntasks-per-node 1 quell calibrate /scratch/u -o fs.toml")]
 pub struct Calibrate {
     /// The directory to measure in.
     #[arg(value_name = "DIR")]

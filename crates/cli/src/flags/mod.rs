@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod doctor;
 mod export;
+mod fleet;
 mod image;
 mod import;
 mod modules;
@@ -32,6 +33,7 @@ pub use config::*;
 pub use demo::*;
 pub use doctor::*;
 pub use export::*;
+pub use fleet::*;
 pub use image::*;
 pub use import::*;
 pub use modules::*;
@@ -138,6 +140,10 @@ pub enum Command {
         about = "Write a recording in a form that another tool reads: a timeline, a flame graph, a table"
     )]
     Export(Export),
+    #[command(about = "Add jobs to a data set of many")]
+    Collect(Collect),
+    #[command(about = "Show what many jobs cost, and what would save most")]
+    Fleet(Fleet),
     #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
     Predict(Box<Predict>),
     #[command(about = "Show what predictions say of figures that others published")]

@@ -1,7 +1,9 @@
 //! The flags of `quell record`.
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,15 +25,19 @@ pub enum RecordEngine {
 /// directory of Parquet files that `quell report`, DuckDB, pandas and polars read. Under a launcher (srun, mpirun) only
 /// rank 0 and the first rank of the last node record; the others run the command plain.
 ///
+/// With `-p` the programs run already: all their threads are recorded, and the threads and processes that they create. The recording
+/// ends with them, after `--seconds`, or by Ctrl-C. The programs run on, also when quell is killed.
+///
 /// Exit status: the command's own; 128+N when signal N ended it; 125 when quell failed, 126 when the command cannot be
-/// executed, 127 when it is not found.
+/// executed, 127 when it is not found. With `-p`: 0, or 125.
 #[derive(Debug, Args)]
-#[command(override_usage = "quell record [OPTIONS] -- CMD [ARG]...")]
+#[command(override_usage = "quell record [OPTIONS] -- CMD [ARG]...\n       quell record [OPTIONS] -p PID...")]
 #[command(after_help = "Examples:\n  \
     quell record -- python3 app.py\n  \
     quell record -o runs/app.qtrace -f -- ./simulate in.dat\n  \
     quell record --until-started -- ./simulate in.dat\n  \
-    srun -N 2 quell record -- ./simulate in.dat")]
+    srun -N 2 quell record -- ./simulate in.dat\n  \
+    quell record -p 4242 --seconds 30")]
 pub struct Record {
     /// Write the trace to this directory [default: named after the program, such as app.qtrace].
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
@@ -63,12 +69,66 @@ pub struct Record {
     /// any, /usr, /opt, the home and the working directory].
     #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
     pub roots: Vec<PathBuf>,
+    /// Record these processes, which run already, as `strace -f -p` does.
+    ///
+    /// Your own processes; root may name any. While they are recorded, each of their calls stops twice, even one that is not
+    /// in the trace. The recording ends early where a process traces another, or executes a set-user-ID or set-group-ID
+    /// program, which would have no privileges then. Commas, spaces and lines separate numbers, so that `-p "$(pgrep NAME)"`
+    /// records all processes of that name.
+    #[arg(short, long = "pid", value_name = "PID", num_args = 1.., value_parser = ProcessList::parse,
+        conflicts_with_all = ["until_started", "roots", "command"])]
+    pub pids: Vec<ProcessList>,
+    /// Record also the processes that those of `-p` had started before.
+    #[arg(long, requires = "pids", conflicts_with = "command")]
+    pub children: bool,
+    /// End the recording of `-p` after this time.
+    #[arg(long, value_name = "N", requires = "pids", conflicts_with = "command", value_parser = quiet)]
+    pub seconds: Option<Duration>,
     /// Run the command plain: the switch to leave in a script.
     #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
     pub disable: bool,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present = "pids", trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// Numbers of processes in one argument, as `strace -p` takes them.
+#[derive(Clone, Debug)]
+pub struct ProcessList(pub Vec<i32>);
+
+impl ProcessList {
+    fn parse(text: &str) -> Result<Self, String> {
+        let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
+        let numbers: Vec<i32> = words.map(number).collect::<Result<_, _>>()?;
+        if numbers.is_empty() { Err("no process ID".to_owned()) } else { Ok(Self(numbers)) }
+    }
+}
+
+fn number(word: &str) -> Result<i32, String> {
+    let number: i64 = word.parse().map_err(|_| format!("`{word}` is not a process ID"))?;
+    let number = i32::try_from(number).ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("{word} is not in 1..={}", i32::MAX))
+}
+
+impl Record {
+    /// Refuses flags that have no meaning beside `-p`. Variables that set them are for recordings of commands.
+    ///
+    /// # Errors
+    /// The flag, as clap reports it.
+    pub(crate) fn verify(&self, matches: &ArgMatches, definition: &mut Command) -> Result<(), clap::Error> {
+        let is_given = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+        let Some(flag) = ["ranks", "engine"].into_iter().find(|flag| !self.pids.is_empty() && is_given(flag))
+        else {
+            return Ok(());
+        };
+        let text =
+            format!("the argument '--pid <PID>...' cannot be used with '--{flag} <{}>'", value_name(flag));
+        Err(definition.error(ErrorKind::ArgumentConflict, text))
+    }
+}
+
+fn value_name(flag: &str) -> &'static str {
+    if flag == "ranks" { "LIST" } else { "ENGINE" }
 }
 
 /// A positive number of seconds.

@@ -19,13 +19,15 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...\n       quell run [OPTIONS] --auto -- CMD [ARG]...\n       \
-                      quell run [OPTIONS] --output FILE -- CMD [ARG]..."
+                      quell run [OPTIONS] --output FILE -- CMD [ARG]...\n       \
+                      quell run [OPTIONS] --scratch DIR -- CMD [ARG]..."
 )]
 #[command(after_help = "Examples:\n  \
     quell run --auto -- python3 app.py\n  \
     quell run app.qimg -- python3 app.py\n  \
     srun -N 64 quell run app.qimg -- python3 app.py\n  \
     srun -N 64 quell run --output 'log.%h' --label -- ./simulate\n  \
+    srun -N 64 quell run --scratch tmp app.qimg -- python3 app.py\n  \
     quell run --stats stats.json app.qimg -- ./simulate in.dat")]
 pub struct Run {
     /// The image.
@@ -77,8 +79,11 @@ pub struct Run {
     /// Collect the output.
     #[command(flatten)]
     pub collect: OutputFlags,
+    /// Keep temporary files on the node.
+    #[command(flatten)]
+    pub local: ScratchFlags,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output"], trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output", "scratch"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
     /// No image is on the line, and none is looked for.
     #[arg(skip)]
@@ -101,6 +106,25 @@ pub struct OutputFlags {
     pub open_mode: OpenMode,
 }
 
+/// The flags by which files below a directory stay on the node.
+#[derive(Clone, Debug, Args)]
+pub struct ScratchFlags {
+    /// Keep what programs make or change below DIR in this node's memory, where all ranks of the job on the node see it. It is gone when
+    /// the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden
+    /// directory in DIR. May be given several times. The image may be left out: `quell run --scratch DIR -- CMD`.
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Vec<PathBuf>,
+    /// With --scratch: take at most so much of the node's memory, such as 500M or 2G [default: a quarter of what is free].
+    #[arg(long, value_name = "BYTES", requires = "scratch")]
+    pub scratch_memory: Option<Bytes>,
+    /// With --scratch: put what memory has no room for into this directory first, which lies on a disk of the node.
+    #[arg(long, value_name = "DIR", requires = "scratch")]
+    pub scratch_disk: Option<PathBuf>,
+    /// With --scratch: at the end, put new and changed files into the real directory. Nothing is removed from it.
+    #[arg(long, requires = "scratch")]
+    pub keep: bool,
+}
+
 /// Uses of a file of output that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OpenMode {
@@ -112,11 +136,11 @@ pub enum OpenMode {
 }
 
 impl Run {
-    /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, where `--` stands before it
-    /// or nothing behind.
+    /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output` or `--scratch`, where `--`
+    /// stands before it or nothing behind.
     pub(crate) fn settle(&mut self, is_separated: impl FnOnce() -> bool) {
-        let collects = self.collect.output.is_some() && !self.auto.auto;
-        self.imageless = collects && (self.command.is_empty() || is_separated());
+        let needs_none = self.collect.output.is_some() || !self.local.scratch.is_empty();
+        self.imageless = needs_none && !self.auto.auto && (self.command.is_empty() || is_separated());
         if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
         }

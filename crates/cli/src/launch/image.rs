@@ -10,7 +10,7 @@ use crate::flags::{CheckFlag, ModeFlag, OnStaleFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images, peers};
 use quell_base::parallel::DEFAULT_PARALLELISM;
-use quell_base::shell::quoted_name;
+use quell_base::shell::{quoted, quoted_name};
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::{
     CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
@@ -85,8 +85,10 @@ fn in_order(flags: &Run) -> Option<String> {
         return None;
     }
     let others = flags.command.iter().filter(|word| Some(*word) != image && *word != "--");
-    let words: Vec<_> =
-        std::iter::once(given).chain(others.map(OsString::as_os_str)).map(quoted_name).collect();
+    let words: Vec<_> = std::iter::once(given)
+        .chain(others.map(OsString::as_os_str))
+        .map(|word| quoted(word.as_encoded_bytes()))
+        .collect();
     Some(format!("quell run {} -- {}", image.map_or("IMG".to_owned(), quoted_name), words.join(" ")))
 }
 

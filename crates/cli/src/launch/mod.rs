@@ -10,6 +10,7 @@ mod maker;
 mod nested;
 mod output;
 mod plain;
+mod scratch;
 mod software;
 mod step;
 
@@ -29,6 +30,7 @@ use crate::printer::Printer;
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     if !flags.disable {
         output::collect(flags, *printer)?;
+        scratch::enter(flags, *printer)?;
     }
     match (flags.auto.auto, flags.imageless) {
         (true, _) => auto::by_itself(flags, printer),

@@ -12,7 +12,11 @@ pub(crate) fn wrapped_run(command: &[OsString]) -> Option<Run> {
         return None;
     }
     match settings::parse(command).ok()?.arguments.command {
-        flags::Command::Run(inner) if !inner.disable && !inner.auto.auto => Some(inner),
+        flags::Command::Run(inner)
+            if !inner.disable && !inner.auto.auto && inner.local.scratch.is_empty() =>
+        {
+            Some(inner)
+        }
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 const ADDRESSES_MAX: usize = 8;
 
 /// The addresses of this node that others may reach, its loopback's last.
-pub(super) fn own() -> Vec<IpAddr> {
+pub(crate) fn own() -> Vec<IpAddr> {
     let table = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let mut found = local(&table);
     found.truncate(ADDRESSES_MAX - 1);

@@ -8,15 +8,17 @@
 //! other launchers    the file
 //! ```
 //!
-//! PMI serves `quell bcast` alone: under `quell run` it is the program's. The file, `IMG.bcast-N` or `IMG.peers-N`, is beside the image:
-//! mode 0600, removed in the end. Only the first node writes it, and others read it where the hosts do not answer.
+//! PMI serves `quell bcast` alone: under `quell run` it is the program's. The file is a [`Notice`](super::notice::Notice) of the first
+//! node; others read it where the hosts do not answer.
 
+use super::notice::{NoticePlace, WrittenNotice};
 use super::{addresses, munge};
 use crate::failure::Failure;
 use crate::host;
-use quell_base::files::{Durability, OutputMode, read_private, replace};
+use quell_base::files::read_private;
 use quell_base::launcher::first_host;
 use quell_base::{NodeId, RankId, RankPlace, shown};
+use quell_mount::ImageVersion;
 use quell_spread::{Contact, SpreadRole};
 use quell_talk::MeetingKey;
 use rustix::fs::CWD;
@@ -48,8 +50,8 @@ pub(crate) struct Meeting<'a> {
 pub(crate) enum Purpose<'a> {
     /// A copy at `dest`. All ranks come.
     Bcast { dest: &'a Path },
-    /// An image. One process of each node comes, of any rank. The length and the time of modification tell versions apart.
-    Run { version: (u64, (i64, i64)) },
+    /// An image. One process of each node comes, of any rank.
+    Run { version: ImageVersion },
 }
 
 /// The first node as others find it.
@@ -66,7 +68,7 @@ enum Side {
         key: MeetingKey,
         credential: Option<Box<dyn Fn() -> Option<Vec<u8>> + Sync>>,
         nodes: u32,
-        file: Option<PathBuf>,
+        file: Option<Box<WrittenNotice>>,
     },
     Other {
         find: Box<dyn Fn() -> Vec<Contact>>,
@@ -143,8 +145,7 @@ impl FirstNode {
     /// Removes the file.
     pub(crate) fn end(self) {
         if let Side::First { file: Some(file), .. } = self.side {
-            // A file that stays does no harm: later jobs replace it.
-            _ = std::fs::remove_file(file);
+            file.remove();
         }
     }
 }
@@ -189,6 +190,15 @@ fn contacts(line: &str) -> Vec<Contact> {
     let key = key_of(secret);
     let addresses = addresses.split(',').filter_map(|address| address.parse().ok());
     addresses.map(|address| Contact { address, key: Some(key.clone()) }).collect()
+}
+
+/// The places that a notice names.
+fn noticed(place: &NoticePlace) -> Vec<Contact> {
+    let Some(notice) = place.read().filter(|notice| notice.secret.len() >= SECRET_MIN) else {
+        return Vec::new();
+    };
+    let key = key_of(&notice.secret);
+    notice.addresses.into_iter().map(|address| Contact { address, key: Some(key.clone()) }).collect()
 }
 
 /// The addresses at which the first node listens.
@@ -326,12 +336,9 @@ impl<'a> Job<'a> {
         };
         let key = key_of(&secret);
         let nodes = self.nodes();
-        let file = by_file.then(|| self.file()).filter(|_| nodes != 1);
-        if let Some(file) = &file {
-            let text = line(&secret, &told(listener, interface));
-            // Each node reads the image if nothing can be written beside it.
-            _ = replace(file, OutputMode::Exactly(0o600), Durability::Cached, text.as_bytes());
-        }
+        let place = by_file.then(|| self.notice()).filter(|_| nodes != 1);
+        let file =
+            place.and_then(|place| place.write(secret.clone(), told(listener, interface))).map(Box::new);
         // One credential serves all nodes: each of them accepts one that others have used.
         let credential = OnceLock::new();
         let encode = move || credential.get_or_init(|| munge::encode(&secret)).clone();
@@ -354,7 +361,7 @@ impl<'a> Job<'a> {
         let key = self.secret.as_deref().map(key_of);
         let (hosts, ports) = (self.hosts(), self.ports.clone());
         let has_key = key.is_some() || self.by_munge;
-        let file = self.by_file.then(|| self.file());
+        let file = self.by_file.then(|| self.notice());
         let tries = Cell::new(0);
         let find = move || {
             tries.set(tries.get() + 1);
@@ -364,8 +371,7 @@ impl<'a> Job<'a> {
             let mut known: Vec<Contact> = known.collect();
             // Each look costs the file system some operations.
             if known.is_empty() || tries.get() > TRIES_AT_HOSTS {
-                let text = file.as_deref().and_then(read_secret);
-                known.extend(text.map(|text| contacts(&text)).unwrap_or_default());
+                known.extend(file.iter().flat_map(noticed));
             }
             known
         };
@@ -398,16 +404,12 @@ impl<'a> Job<'a> {
         place.nodes.or(counted).unwrap_or(u32::from(place.ranks == Some(1)))
     }
 
-    /// The path of the file. Its name is one of sixteen, by the job.
-    fn file(&self) -> PathBuf {
-        let slot = MeetingKey::of(&[b"slot", self.name.as_bytes()]).derive("slot", b"")[0] % 16;
-        let mut name = self.wanted.image.file_name().unwrap_or_default().to_owned();
+    fn notice(&self) -> NoticePlace {
         let kind = match self.wanted.purpose {
             Purpose::Bcast { .. } => "bcast",
             Purpose::Run { .. } => "peers",
         };
-        name.push(format!(".{kind}-{slot:x}"));
-        self.wanted.image.with_file_name(name)
+        NoticePlace::of(self.wanted.image, kind, &self.name)
     }
 }
 
@@ -437,8 +439,10 @@ fn read_key(path: &Path) -> Result<String, Failure> {
 /// Times that a node looks for the first one at the hosts that it knows, before it looks for a file.
 const TRIES_AT_HOSTS: u32 = 4;
 
-/// Ports of first nodes: below those that systems give away, above those of most services.
-const PORTS: std::ops::Range<u16> = 21_000..31_000;
+/// Ports of first nodes: no service has one of them, and no system gives them away.
+///
+/// **Source** IANA's registry of port numbers: 23547 to 23999 are unassigned.
+const PORTS: std::ops::Range<u16> = 23_547..24_000 - TRIES;
 
 /// Connections that wait for a node.
 const BACKLOG: i32 = 4096;
@@ -459,13 +463,25 @@ mod tests {
     #[test]
     fn a_line_has_the_key_and_the_addresses() {
         let addresses =
-            [SocketAddr::from(([10, 0, 0, 1], 21_000)), SocketAddr::from(([10, 0, 0, 2], 21_000))];
+            [SocketAddr::from(([10, 0, 0, 1], 23_550)), SocketAddr::from(([10, 0, 0, 2], 23_550))];
         let written = line("0123456789abcdef", &addresses);
-        assert_eq!(written, "0123456789abcdef/10.0.0.1:21000,10.0.0.2:21000");
+        assert_eq!(written, "0123456789abcdef/10.0.0.1:23550,10.0.0.2:23550");
         let read: Vec<SocketAddr> = contacts(&written).iter().map(|contact| contact.address).collect();
         assert_eq!(read, addresses);
         for damaged in ["", "short/10.0.0.1:1", "0123456789abcdef", "0123456789abcdef/x,10.0.0.1"] {
             assert!(contacts(damaged).is_empty(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn no_first_node_takes_the_port_of_a_service() {
+        let version = |length| ImageVersion { length, modified: (0, 0), changed: (0, 0), inode: 1 };
+        for length in 0..2000 {
+            let purpose = Purpose::Run { version: version(length) };
+            let image = Path::new("app.qimg");
+            let wanted = Meeting { image, peers: &[], key: None, interface: None, port: None, purpose };
+            let ports = Job::of(&wanted, None).unwrap().ports;
+            assert!(ports.iter().all(|port| (23_547..24_000).contains(port)), "{ports:?}");
         }
     }
 

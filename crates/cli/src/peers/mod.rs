@@ -3,7 +3,9 @@
 mod addresses;
 mod meet;
 mod munge;
+mod notice;
 mod parts;
 
+pub(crate) use addresses::own as own_addresses;
 pub(crate) use meet::{FirstNode, Meeting, Purpose};
 pub(crate) use parts::task;

@@ -4,10 +4,11 @@ use super::meet::{FirstNode, Meeting, Purpose, is_of_first_node};
 use crate::flags::Run;
 use crate::host;
 use quell_base::RankPlace;
-use quell_mount::{ImageParts, PartsFrom, PeersTask};
-use quell_spread::{Beside, FileFacts, PartSource, SpreadNode};
+use quell_mount::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
+use quell_spread::{Beside, FileFacts, FileTakes, PartHere, PartSource, SpreadNode};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The work that brings the image's parts from other nodes, if the job has any. A rank that joins others never begins it.
 pub(crate) fn task(flags: &Run, image: &Path, place: Option<&RankPlace>) -> Option<PeersTask> {
@@ -71,7 +72,7 @@ impl Beside for Users<'_> {
     }
 
     fn is_meant(&self, facts: &FileFacts) -> bool {
-        (facts.length, facts.modified) == self.0.version()
+        version(facts) == self.0.version()
     }
 
     fn turns_to(&self, source: PartSource) {
@@ -82,13 +83,41 @@ impl Beside for Users<'_> {
         self.0.wanted()
     }
 
-    fn begins(&self, part: u32) -> bool {
-        self.0.begin(part)
+    fn begins(&self, part: u32) -> PartHere {
+        match self.0.begin(part) {
+            PartStage::Absent => PartHere::Absent,
+            PartStage::Coming => PartHere::Coming,
+            PartStage::Present => PartHere::Present,
+        }
+    }
+
+    fn file_takes(&self, part: FileTakes) {
+        match part {
+            FileTakes::Elsewhere(part) => self.0.file_takes_elsewhere(part),
+            FileTakes::Here(part) => self.0.file_takes(part),
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        self.0.waited()
+    }
+
+    fn gave(&self, bytes: usize) {
+        self.0.gave(bytes);
+    }
+
+    fn left(&self) {
+        self.0.left();
     }
 
     fn arrived(&self, part: u32, source: PartSource) {
         self.0.arrive(part, of(source));
     }
+}
+
+fn version(facts: &FileFacts) -> ImageVersion {
+    let FileFacts { length, modified, changed, inode, .. } = *facts;
+    ImageVersion { length, modified, changed, inode }
 }
 
 fn of(source: PartSource) -> PartsFrom {

@@ -79,8 +79,14 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     }
     let mut arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
-    if let Chosen::Run(run) = &mut arguments.command {
-        run.settle(|| is_separated(words));
+    match (&mut arguments.command, matches.subcommand()) {
+        (Chosen::Run(run), _) => run.settle(|| is_separated(words)),
+        (Chosen::Record(record), Some((name, matches))) => {
+            definitions.build();
+            let definition = definitions.find_subcommand_mut(name);
+            definition.map_or(Ok(()), |definition| record.verify(matches, definition))?;
+        }
+        _ => {}
     }
     Ok(Parsed { arguments, matches, settings })
 }

@@ -39,6 +39,7 @@ fn unknown_flags_and_missing_arguments() {
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...
            quell run [OPTIONS] --output FILE -- CMD [ARG]...
+           quell run [OPTIONS] --scratch DIR -- CMD [ARG]...
 
     For more information, try '--help'.
     $ quell record --unknown -- true => 125
@@ -47,6 +48,7 @@ fn unknown_flags_and_missing_arguments() {
       tip: to pass '--unknown' as a value, use '-- --unknown'
 
     Usage: quell record [OPTIONS] -- CMD [ARG]...
+           quell record [OPTIONS] -p PID...
 
     For more information, try '--help'.
     $ quell run --require => 125
@@ -57,6 +59,7 @@ fn unknown_flags_and_missing_arguments() {
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...
            quell run [OPTIONS] --output FILE -- CMD [ARG]...
+           quell run [OPTIONS] --scratch DIR -- CMD [ARG]...
 
     For more information, try '--help'.
     $ quell run app.qimg --check some -- true => 125
@@ -208,6 +211,24 @@ fn privileged_a_forced_output_is_replaced_only_when_the_command_can_run() {
     assert_eq!(test.read("app.qtrace/header.json"), header);
     test.quell(&["record", "--force", "-o", "app.qtrace", "--", "true"]).succeeds();
     assert_ne!(test.read("app.qtrace/header.json"), header);
+}
+
+#[test]
+fn privileged_an_output_that_is_a_pipe_is_never_replaced() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    test.pack();
+    test.run(&["mkfifo", "pipe"]).succeeds();
+    for command in [
+        "pack app.qtrace --root env",
+        "image export app.qimg --tar",
+        "image export app.qimg --erofs",
+        "image export app.qimg --squashfs",
+    ] {
+        let output = test.script(&format!("$quell {command} --force -o pipe"));
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(output.stderr.contains("it is no regular file"), "{command}: {}", output.stderr);
+        test.run(&["test", "-p", "pipe"]).succeeds();
+    }
 }
 
 #[test]

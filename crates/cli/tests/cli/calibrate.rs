@@ -313,3 +313,39 @@ fn processes_of_a_killed_calibration_end_and_the_next_names_what_it_left() {
     assert!(said.stderr.contains("rm -r [DIR]/here/quell-calibrate-"), "{said}");
     said.succeeds();
 }
+
+#[test]
+fn ranks_of_a_launcher_meet_and_those_of_one_node_are_one_client() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("here")).unwrap();
+    let environment =
+        "OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=$rank PMIX_NAMESPACE=7";
+    let words = SHORT.join(" ");
+    let script = format!(
+        "for rank in 1 2 0; do env {environment} $quell calibrate here -o fs.toml {words} >out.$rank 2>err.$rank & pids=\"$pids $!\"; done
+        for pid in $pids; do wait $pid || exit; done"
+    );
+    test.script(&script).succeeds();
+    for rank in [1, 2] {
+        assert_eq!(test.read_text(&format!("out.{rank}")) + &test.read_text(&format!("err.{rank}")), "");
+    }
+    assert!(test.read_text("out.0").contains("rate (in ops/sec) of 2 processes"));
+    assert!(test.read_text("err.0").contains("lifetimes in this client's cache were not measured"));
+    assert!(test.read_text("fs.toml").contains(", one client, from "));
+    assert_eq!(std::fs::read_dir(test.path("here")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_rank_whose_leader_is_killed_ends() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("here")).unwrap();
+    let rank = |rank: u32, limit: &str| {
+        format!(
+            "OMPI_COMM_WORLD_RANK={rank} OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK={rank} PMIX_NAMESPACE=7 \
+             {limit} $quell calibrate here -o fs.toml"
+        )
+    };
+    // Rank 0 is killed while it measures.
+    let script = format!("{} & other=$!; {} ; wait $other", rank(1, ""), rank(0, "timeout --signal=KILL 3"));
+    assert_eq!(test.script(&script).code(), 0);
+}

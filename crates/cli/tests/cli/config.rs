@@ -56,32 +56,36 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     user  read, 3 lines  [DIR]/quell.toml
     site  read, 4 lines  /etc/quell.toml
 
-    command  setting      value     from
-    (all)    colour       auto      default
-    (all)    quiet        true      /etc/quell.toml, line 1
-    (all)    config       -         default
-    run      auto         false     default
-    run      refresh      false     default
-    run      explain      false     default
-    run      root         -         default
-    run      cache        -         default
-    run      site-cache   -         default
-    run      cache-size   10G       default
-    run      check        none      /etc/quell.toml, line 5
-    run      on-stale     refresh   default
-    run      require      false     [DIR]/quell.toml, line 1
-    run      stats        -         default
-    run      disable      true      flag
-    run      learn        -         default
-    run      learn-ranks  0         default
-    run      mode         auto      default
-    run      memory       -         default
-    run      peers        -         default
-    run      interface    -         default
-    run      trust        false     QUELL_TRUST
-    run      output       -         default
-    run      label        false     default
-    run      open-mode    truncate  default
+    command  setting         value     from
+    (all)    colour          auto      default
+    (all)    quiet           true      /etc/quell.toml, line 1
+    (all)    config          -         default
+    run      auto            false     default
+    run      refresh         false     default
+    run      explain         false     default
+    run      root            -         default
+    run      cache           -         default
+    run      site-cache      -         default
+    run      cache-size      10G       default
+    run      check           none      /etc/quell.toml, line 5
+    run      on-stale        refresh   default
+    run      require         false     [DIR]/quell.toml, line 1
+    run      stats           -         default
+    run      disable         true      flag
+    run      learn           -         default
+    run      learn-ranks     0         default
+    run      mode            auto      default
+    run      memory          -         default
+    run      peers           -         default
+    run      interface       -         default
+    run      trust           false     QUELL_TRUST
+    run      output          -         default
+    run      label           false     default
+    run      open-mode       truncate  default
+    run      scratch         -         default
+    run      scratch-memory  -         default
+    run      scratch-disk    -         default
+    run      keep            false     default
     ");
     let settings = "QUELL_RANKS=3 $quell config record --ranks 1,2; QUELL_RANKS=3 $quell config record; \
                     $quell config record; $quell config record --colour=never";
@@ -118,9 +122,9 @@ fn a_named_file_stands_for_the_users() {
     };
     assert_eq!(
         changed(&["config", "run"], &[]),
-        ["run      trust        true      [DIR]/quell.toml, line 2"]
+        ["run      trust           true      [DIR]/quell.toml, line 2"]
     );
-    let named = ["run      require      true        other.toml, line 2"];
+    let named = ["run      require         true        other.toml, line 2"];
     assert_eq!(changed(&["config", "run"], &[("QUELL_CONFIG", "other.toml")]), named);
     assert_eq!(changed(&["config", "--config=other.toml", "run"], &[]), named);
     assert_eq!(changed(&["config", "run"], &[("QUELL_CONFIG", "/dev/null")]), [""; 0]);
@@ -248,7 +252,7 @@ fn privileged_files_that_others_can_write_do_not_count() {
     --- stdout
     user  refused: neither you nor root own it  [DIR]/quell.toml
     site  refused: root does not own it         /etc/quell.toml
-    run      disable      false     default
+    run      disable         false     default
     file  state                             path
     user  refused: every user can write it  [DIR]/quell.toml
     site  refused: every user can write it  /etc/quell.toml

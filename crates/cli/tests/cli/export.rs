@@ -117,3 +117,36 @@ fn an_export_replaces_nothing_unasked_and_is_private() {
     let mode = test.path("app.parquet").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[test]
+fn an_export_goes_into_a_pipe_and_ends_with_its_reader() {
+    let test = Test::new();
+    let calls = (0..20_000).map(|number| {
+        format!("7 1700000000.{number:06} stat(\"/absent/{number}\", 0x7ffc00000000) = -1 ENOENT (No such file or directory) <0.000001>\n")
+    });
+    let start = "7 1699999999.000000 execve(\"/apps/app\", [\"app\"], 0x0 /* 1 var */) = 0 <0.000100>\n";
+    test.write(
+        "app.log",
+        start.to_owned() + &calls.collect::<String>() + "7 1700000001.000000 +++ exited with 0 +++\n",
+    );
+    test.quell(&["-q", "import", "strace", "app.log", "-o", "app.qtrace"]).succeeds();
+    for format in ["csv", "perfetto", "speedscope", "parquet"] {
+        test.quell(&["-q", "export", "app.qtrace", "--format", format, "-o", "whole"]).succeeds();
+        let piped = format!(
+            "mkfifo pipe; cat pipe > got & $quell -q export app.qtrace --format {format} -o pipe; wait; test -p pipe && rm pipe && cmp got whole"
+        );
+        test.script(&piped).succeeds();
+        let short = format!(
+            "{{ $quell export app.qtrace --format {format} -o -; echo $? > status; }} | head -c 1 > /dev/null"
+        );
+        assert_eq!(test.script(&short).stderr, "", "{format}");
+        assert_eq!(test.read_text("status"), "0\n", "{format}");
+        let full = test.script(&format!("$quell export app.qtrace --format {format} -o - > /dev/full"));
+        assert_eq!(full.status.code(), Some(2), "{format}");
+        assert_eq!(
+            full.stderr,
+            "quell: error: cannot write standard output: ENOSPC (no space left on device)\nhint: `-o FILE` writes elsewhere\n"
+        );
+        test.script("rm whole").succeeds();
+    }
+}

@@ -416,6 +416,7 @@ pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"recorded \d+ calls", "recorded [N] calls"),
     (r"\b\d+ calls were", "[N] calls were"),
     (r"0x[0-9a-f]{8}", "[HEX]"),
+    (r"\.quell-(kept|scratch)-[0-9a-f]{16}", ".quell-$1-[RANDOM]"),
     // The program of [`Test::plant`], whole.
     (r"(?m)^alpha\nbeta\nalpha\na\.txt\nb\.txt\nunread\.txt\nabsent$", "[OUTPUT OF APP]"),
 ];

@@ -4,6 +4,7 @@
 //! harness        a fresh directory, commands in it, what they said, what is left when they have ended
 //! about          help, version, completions, and suggested commands, which can be pasted
 //! bad_input      one clear line with a hint, the right status, nothing left behind
+//! attach         `record -p`: a program that runs already, which notices nothing
 //! engines        ptrace and the mount record the same of real programs
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
@@ -40,6 +41,7 @@
 //! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
+//! scratch        `run --scratch`: as plain, with nothing of it in the real directory, and nothing left
 //! output         `run --output`: every byte of every rank, in few writes, whatever is killed or full
 //! killed         SIGKILL of any process leaves nothing but a readable partial trace
 //! auto           `run --auto`: the cache, what is made in it, and what stands in its way
@@ -60,6 +62,7 @@ mod place;
 mod processes;
 
 mod about;
+mod attach;
 mod auto;
 mod awaited;
 mod bad_input;
@@ -80,6 +83,7 @@ mod engines;
 mod export;
 mod findings;
 mod fix;
+mod fleet;
 mod hostile;
 mod html;
 mod image;
@@ -105,6 +109,7 @@ mod ranks;
 mod recorded_start;
 mod refresh;
 mod replay;
+mod scratch;
 mod searches;
 mod server_life;
 mod slurm;

@@ -107,7 +107,6 @@ fn a_plan_is_a_diff_and_a_conversion_can_be_undone() {
       bar/.modulerc: line 2: `puts` is not among the commands that can be moved
       bar/.version: `bar/.modulerc` stays, and both are read together
     quell: summary: 1 files go, 1 are written, 2 rc files stay, 0 names are hidden
-      `avail` opens 1 files fewer, a `load` those of its own name; `quell modules measure` counts the calls
     quell: verdict: possible; no tool compared old and new
     ");
     let words = ["modules", "convert", "--to", "rc", "tree", "--out", "new", "--no-verify", "-q", "--json"];

@@ -107,6 +107,7 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
     assert_eq!(test.quell(&["modules", "check", "m/applications"]).code(), 1, "there is none");
     let dry = test.quell(&[&build[..], &["--dry-run"]].concat());
     assert!(dry.stdout.contains("would be built") && !test.path("m/applications/.modulecache").exists());
+    assert!(dry.code() == 0 && dry.stderr.contains("verdict: no answer differs: it would be built"), "{dry}");
     test.quell(&build).succeeds();
     assert_eq!(test.quell(&["modules", "check", "m/applications"]).stdout, "every cache is up to date\n");
     test.write("m/applications/appa/9.0", "#%Module\n");
@@ -376,6 +377,7 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
             "trying again without moving the rc files of hdf5",
             "hdf5/.modulerc: an answer would differ if it moved",
             "summary: 1 files go, 1 are written, 1 rc files stay",
+            "calls on the trees: avail 55 -> 56, load 29 -> 30, login 0 -> 0 (Modules 5.7.0, load zlib/1)",
             "estimate: the real run takes about ",
             "verdict: no answer differs: it would be converted",
         ] {
@@ -385,6 +387,30 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
     }
     test.quell(&[&convert[..], &["--in-place"]].concat()).succeeds();
     assert!(test.path("m/hdf5/.modulerc").is_file() && !test.path("m/zlib/.version").exists());
+}
+
+#[test]
+fn privileged_a_dry_run_counts_the_calls_that_measure_counts() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    test.quell(&["modules", "example", "m"]).succeeds();
+    let trees = ["--tools", &prefix, "m/applications", "m/libraries"];
+    let measured =
+        json(&test.quell(&[&["modules", "measure", "--runs", "1", "--json"], &trees[..]].concat()));
+    let on_tree = |strategy: &str, command: &str| {
+        let rows = measured["strategies"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == strategy && row["command"] == command);
+        row.unwrap()["on_tree"].clone()
+    };
+    let dry = ["modules", "convert", "--to", "eval", "--dry-run", "--json"];
+    let dry = json(&test.quell(&[&dry[..], &trees].concat()));
+    let counted = dry["calls"].as_array().unwrap();
+    assert_eq!(counted.len(), 3, "{dry}");
+    for row in counted {
+        let command = row["command"].as_str().unwrap();
+        let expected = ["plain", "eval"].map(|strategy| on_tree(strategy, command));
+        assert_eq!([row["old"].clone(), row["new"].clone()], expected, "{command}");
+    }
 }
 
 #[test]
@@ -426,6 +452,9 @@ fn privileged_a_cache_that_is_refused_shows_both_answers() {
     test.write("m/foo/1.0", "#%Module\n");
     test.write("m/foo/.modulerc", "#%Module4.7\nmodule-hide --soft foo/1.0\n");
     let words = ["modules", "convert", "--to", "lmod-cache", "--tools", &prefix, "--out", "out", "m"];
+    let dry = test.quell(&[&words[..], &["--dry-run"]].concat());
+    assert!(dry.code() == 1 && dry.stderr.contains("verdict: answers would differ"), "{dry}");
+    assert!(!test.path("out").exists());
     let refused = test.quell(&words);
     let said = "  `module avail`, Lmod 8.6.19 as others, Lmod 8.6.19 as root: invalid command name \"module-hide\" -> nothing\n";
     assert!(refused.code() == 1 && refused.stderr.contains(said), "{refused}");

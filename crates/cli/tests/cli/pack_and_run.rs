@@ -140,7 +140,7 @@ fn privileged_statistics_have_the_promised_names() {
     schema_version
     mode
     namespace
-    image {bytes, files, bytes_read, bytes_pushed, bytes_fetched, bytes_from_peers, file_bytes}
+    image {bytes, files, bytes_read, bytes_pushed, bytes_fetched, bytes_from_peers, bytes_to_peers, peers_left, peers_waited_ms, file_bytes}
     requests {lookup, getattr, readdir, open, read, write, other}
     original {lookup, stat, open, readdir, read, write}
     seconds_to_exec

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 
 use crate::harness::{Need, QUELL, Test, next_line, wait_until};
 use crate::image_lost::{Elsewhere, NEEDS};
+use crate::processes;
 
 /// The first rank of a node, as Open MPI starts it.
 fn start(test: &Test, rank: u32, words: &[&str]) -> Child {
@@ -65,9 +66,25 @@ fn privileged_one_node_reads_the_image_and_the_other_gets_it_from_there() {
             let (bytes, all) = from_first(&test, &["--peers", "auto"]);
             bytes == all
         });
+        assert_eq!(counted(&test, 0, "bytes_to_peers"), counted(&test, 1, "file_bytes"));
+        assert_eq!([0, 1].map(|rank| counted(&test, rank, "peers_left")), [0, 0]);
         assert_eq!(from_first(&test, &[]).0, 0, "{options}");
         server.kill().unwrap();
         server.wait().unwrap();
         test.script("umount -l second").succeeds();
     }
+}
+
+#[test]
+fn privileged_no_process_stays_after_nodes_that_were_killed() {
+    let Some(test) = Test::privileged(&[NEEDS, &[Need::Program("umount")]].concat()) else { return };
+    let _only = Elsewhere::of(&test, "");
+    let of_peers = || processes::named(test.processes(), "quell-peers");
+    let mut node = start(&test, 0, &["--peers", "auto"]);
+    read_all(&test, 0, &mut node);
+    assert_eq!(of_peers().len(), 1);
+    node.kill().unwrap();
+    test.kill_all_servers();
+    node.wait().unwrap();
+    wait_until("it is gone", || of_peers().is_empty());
 }

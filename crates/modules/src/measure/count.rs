@@ -51,8 +51,8 @@ pub(super) fn record(
     command.env_clear().envs(setup.tool.variables(&setup.environment));
     let shown = crate::verify::shown(question);
     let failed = |why: String| ModulesError::Recorder { command: shown.clone(), why };
-    let answer =
-        tools::run(command, &request.user, tools::PATIENCE).map_err(|error| failed(error.to_string()))?;
+    let answer = tools::run_over(command, &request.user, &setup.environment.over, tools::PATIENCE)
+        .map_err(|error| failed(error.to_string()))?;
     let counted = request.user.act(|| match trace.join("header.json").is_file() {
         true => Ok(Some(count(trace, &setup.trees).map_err(|error| error.to_string()))),
         false => Ok(None),
@@ -95,7 +95,8 @@ pub(super) fn run(
     let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
-    tools::run(command, &request.user, tools::PATIENCE).map_err(tools::not_run(&setup.tool, &request.user))
+    tools::run_over(command, &request.user, &setup.environment.over, tools::PATIENCE)
+        .map_err(tools::not_run(&setup.tool, &request.user))
 }
 
 /// The median CPU time, user and system, of runs without the recorder.

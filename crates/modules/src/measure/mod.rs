@@ -13,10 +13,12 @@ mod copy;
 mod count;
 mod measurement;
 mod setup;
+mod sides;
 mod site;
 
 pub use advice::{StrategyAdvice, advise};
 pub use measurement::{CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyCost};
+pub use sides::{CommandCalls, ComparedCalls, of_sides};
 pub use site::{SiteAdvice, of_site};
 
 use crate::ModulesError;

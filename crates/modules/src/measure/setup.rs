@@ -69,15 +69,20 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 impl Setup {
     /// The plain tool on the plain tree.
     pub(super) fn plain(request: &MeasureRequest, copies: &[PathBuf], added: &[(PathBuf, PathBuf)]) -> Self {
-        let side =
-            JudgedSide { modulepaths: copies.to_vec(), variables: Vec::new(), root: None, over: Vec::new() };
+        let side = JudgedSide { modulepaths: copies.to_vec(), ..JudgedSide::default() };
+        let trees = copies.iter().map(|copy| with_added(copy, added)).collect();
+        Self { trees, ..Self::of_side(request, &side, "plain") }
+    }
+
+    /// The plain tool on a side of a conversion. No tree's calls count yet.
+    pub(super) fn of_side(request: &MeasureRequest, side: &JudgedSide, name: &'static str) -> Self {
         Self {
-            name: "plain",
+            name,
             tool: request.tool.clone(),
             environment: side.environment(&request.variables),
             options: Vec::new(),
             image: None,
-            trees: copies.iter().map(|copy| with_added(copy, added)).collect(),
+            trees: Vec::new(),
             note: None,
         }
     }

@@ -127,7 +127,10 @@ pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Tool
     run_over(command, user, &[], patience)
 }
 
-fn run_over(
+/// Like [`run`], and the command sees each directory of `over` under another name: first the name, then the directory.
+///
+/// **Errors**: the command cannot be started; EPERM where `can_show_over` says no.
+pub(crate) fn run_over(
     command: Command,
     user: &User,
     over: &[(PathBuf, PathBuf)],

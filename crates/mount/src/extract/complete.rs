@@ -76,8 +76,7 @@ impl Completer<'_> {
                 fadvise(original, gap.start, NonZeroU64::new(gap.end - gap.start), Advice::WillNeed);
         }
         for run in part.runs() {
-            self.memory.ensure(run.bytes)?;
-            write_at(made, run.bytes, run.offset)?;
+            write_at(made, &self.memory.hold(run.bytes)?, run.offset)?;
         }
         gaps.into_iter().try_for_each(|gap| copy(original, made, gap, buffer))
     }

@@ -193,10 +193,7 @@ impl<'i> Filler<'i> {
         }
         let file = create(at, name)?;
         match self.image.content(nid).map_err(damaged)? {
-            Content::Held(content) => {
-                self.memory.ensure(content)?;
-                write_at(&file, content, 0)
-            }
+            Content::Held(content) => write_at(&file, &self.memory.hold(content)?, 0),
             Content::Part(_) | Content::Original => rustix::fs::ftruncate(&file, attributes.size),
         }
     }

@@ -109,9 +109,7 @@ pub(crate) fn keep(
         bytes: image.image.length(),
         files: totals.held_files,
         bytes_fetched: image.memory.bytes_to_copy(),
-        bytes_from_peers: image.memory.bytes_from_peers(),
-        file_bytes: image.memory.file_bytes(),
-        ..ImageStats::default()
+        ..image.memory.stats()
     };
     // The image is not needed after the extraction.
     drop(image);

@@ -64,7 +64,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     StandBy { holding, server, lifeline }.until_the_death_of(holder);
 }
 
-/// Starts the threads that answer, notify, push and fetch.
+/// Starts the threads that answer, notify, push, grant locks, free memory and fetch.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
 /// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
@@ -102,6 +102,13 @@ fn start_threads(
         tenure.take();
         grant_locks(&granting);
     })?;
+    if server.packed.memory.fetchers() > 0 {
+        let (memory, tenure) = (Arc::clone(&server.packed.memory), holding.handover.dismissing.clone());
+        spawn(move || {
+            tenure.take();
+            memory.dismiss_given();
+        })?;
+    }
     for _ in 0..server.packed.memory.fetchers() {
         let memory = Arc::clone(&server.packed.memory);
         spawn(move || memory.fetch_all())?;

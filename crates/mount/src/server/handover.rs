@@ -38,6 +38,8 @@ pub(crate) struct HandoverMemory {
     pub(crate) tenures: Vec<Tenure>,
     /// The place of the thread that grants locks: one that it is about to take must not come after its wait was ended.
     pub(crate) granting: Tenure,
+    /// The place of the thread that frees memory of the image.
+    pub(crate) dismissing: Tenure,
     /// Lessons, if a rank asked for them.
     lessons: Arc<SharedMemory>,
     /// The ranks that came.
@@ -82,6 +84,7 @@ impl HandoverMemory {
             waiting: LockRecords::memory(LOCKS)?,
             absences: new(ABSENCES_BYTES)?,
             granting: Tenure::new()?,
+            dismissing: Tenure::new()?,
             tenures: (0..=THREADS).map(|_| Tenure::new()).collect::<Result<_, _>>()?,
             slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
             lessons: new(LESSONS_BYTES)?,
@@ -145,13 +148,13 @@ impl HandoverMemory {
 
     /// Tells whether all threads of earlier servers are dead that open and close descriptors, or write here.
     pub(crate) fn are_earlier_threads_dead(&self) -> bool {
-        self.tenures.iter().chain([&self.granting]).all(Tenure::is_free)
+        self.tenures.iter().chain([&self.granting, &self.dismissing]).all(Tenure::is_free)
     }
 
     /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
     /// thread is the one that starts the threads of this server.
     pub(crate) fn wait_for_earlier_threads(&self) {
-        self.tenures.iter().chain([&self.granting]).for_each(Tenure::wait);
+        self.tenures.iter().chain([&self.granting, &self.dismissing]).for_each(Tenure::wait);
         self.tenures.last().into_iter().for_each(Tenure::take);
     }
 

@@ -21,6 +21,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quell_base::ProcessStat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -83,11 +84,14 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         match holder.accompany(&mut running) {
             Over::Ended => return holder.finish(),
             Over::Failed(unavailable) => return holder.fail(&unavailable),
-            Over::ServerDied => death = Some(cause_of_death(running.pid)),
+            Over::ServerDied => {}
         }
+        let pid = running.pid;
         // Before its descriptors are closed with all others.
         drop(running);
         holder.await_threads();
+        // Only now: no thread of the dead server closes a descriptor that this opens.
+        death = Some(cause_of_death(pid));
         holder.close_left();
         if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);
@@ -95,8 +99,8 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
     }
 }
 
-/// The number of times, and the pause after which, the status of a dead server is asked for. Its threads are about to end when its
-/// lifeline is cut, so the rest takes microseconds.
+/// The number of times, and the pause after which, the status of a dead server is asked for that the kernel holds. Another server's
+/// threads are about to end when its lifeline is cut: that takes microseconds where they get a core.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
@@ -122,22 +126,32 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
 /// The cause of death of a server whose lifeline is cut. The cause is unknown if the kernel
 /// holds one of its threads until another server has answered.
 fn cause_of_death(server: Pid) -> Death {
-    let status =
-        (0..BURIAL_TRIES).find_map(|_| match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
-            Ok(None) | Err(Errno::INTR) => {
-                std::thread::sleep(BURIAL_PAUSE);
-                None
-            }
-            outcome => Some(outcome.ok().flatten()),
-        });
-    let status = status.flatten();
-    let Some((_, status)) = status else {
-        return Death::Killed;
-    };
-    match (status.terminating_signal(), status.exit_status()) {
-        (Some(libc::SIGKILL), _) | (_, Some(NO_THREADS)) => Death::Killed,
-        _ => Death::Crashed,
+    let (start, mut held) = (Instant::now(), 0);
+    while held < BURIAL_TRIES && start.elapsed() < LONGEST_LAST_CALL {
+        let status = match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
+            Ok(None) | Err(Errno::INTR) => None,
+            Ok(Some((_, status))) => Some(status),
+            Err(_) => return Death::Killed,
+        };
+        if let Some(status) = status {
+            return match (status.terminating_signal(), status.exit_status()) {
+                (Some(libc::SIGKILL), _) | (_, Some(NO_THREADS)) => Death::Killed,
+                _ => Death::Crashed,
+            };
+        }
+        held = if is_held(server) { held + 1 } else { 0 };
+        std::thread::sleep(BURIAL_PAUSE);
     }
+    Death::Killed
+}
+
+/// Tells whether a thread of a process waits for the kernel, whatever signal it gets.
+fn is_held(process: Pid) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+    let threads =
+        tasks.into_iter().flatten().flatten().filter_map(|thread| thread.file_name().into_string().ok());
+    let mut states = threads.filter_map(|thread| ProcessStat::read(thread)?.state());
+    states.any(|state| state == 'D')
 }
 
 /// The holder while it holds.

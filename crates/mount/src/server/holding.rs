@@ -135,10 +135,7 @@ impl Holding {
         let image = ImageStats {
             bytes: self.image.length(),
             files: self.image.index().totals().held_files,
-            bytes_fetched: self.memory.bytes_fetched(),
-            bytes_from_peers: self.memory.bytes_from_peers(),
-            file_bytes: self.memory.file_bytes(),
-            ..ImageStats::default()
+            ..self.memory.stats()
         };
         for rank in ranks {
             if let Some(path) = &rank.stats {

@@ -16,7 +16,7 @@ use super::originals::{BLOCK_SIZE, device_number};
 use super::permissions::Viewer;
 use crate::fuse::abi::{Attr, StatfsBytes, Time, encode_statfs};
 use crate::fuse::request::Read;
-use crate::memory::{Memory, SharedImage};
+use crate::memory::{HeldPart, Memory, SharedImage};
 use crate::namespace::Privilege;
 use crate::staleness::{Staleness, is_compared};
 
@@ -140,18 +140,17 @@ impl Packed {
     }
 
     /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
-    pub(crate) fn content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
+    pub(crate) fn content(&self, nid: Nid, read: &Read) -> Result<Option<HeldPart<'_>>, Errno> {
         let held = self.held_content(nid, read)?;
         // An image that cannot be read any more is no reason to fail: the original is still there.
-        Ok(held.filter(|held| self.memory.ensure(held).and_then(|()| self.memory.bring_in(held)).is_ok()))
+        let held = held.and_then(|held| self.memory.hold(held).ok());
+        Ok(held.filter(|held| self.memory.bring_in(held).is_ok()))
     }
 
     /// The same if it can be had without waiting.
-    pub(crate) fn present_content(&self, nid: Nid, read: &Read) -> Option<&[u8]> {
-        self.held_content(nid, read)
-            .ok()
-            .flatten()
-            .filter(|held| self.memory.is_present(held) && self.memory.bring_in(held).is_ok())
+    pub(crate) fn present_content(&self, nid: Nid, read: &Read) -> Option<HeldPart<'_>> {
+        let held = self.held_content(nid, read).ok().flatten()?;
+        self.memory.hold_present(held).filter(|held| self.memory.bring_in(held).is_ok())
     }
 
     /// The bytes of the image that answer a READ.

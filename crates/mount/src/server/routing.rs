@@ -20,6 +20,7 @@ use crate::fuse::abi::{Attr, EntryReply, NodeId, OpenFlags, OpenReply, Validity}
 use crate::fuse::listing::Listing;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, FileHandle, Operation, Read, Request, Unique};
+use crate::memory::HeldPart;
 
 impl Server {
     /// Answers from the image alone. Returns the reply if the request takes more than that.
@@ -63,7 +64,8 @@ impl Server {
                     Some(held) => {
                         self.counters.answered(held.len() as u64);
                         self.frozen.note_read(nid, read);
-                        reply.bytes(held);
+                        reply.bytes(&held);
+                        self.note_given(read, held);
                     }
                     None => return Some(reply),
                 }
@@ -306,7 +308,8 @@ impl Server {
                 Ok(Some(held)) => {
                     self.counters.answered(held.len() as u64);
                     self.frozen.note_read(nid, read);
-                    return reply.bytes(held);
+                    reply.bytes(&held);
+                    return self.note_given(read, held);
                 }
                 Ok(None) if self.frozen.is_needless(nid, read) => {
                     reply.error(Errno::IO);
@@ -324,6 +327,13 @@ impl Server {
                 reply.bytes(&scratch[..bytes]);
             }
             Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// A READ was answered with these bytes. The kernel keeps none that bypass its cache.
+    fn note_given(&self, read: &Read, held: HeldPart<'_>) {
+        if !read.direct {
+            held.give_to_kernel();
         }
     }
 

@@ -136,7 +136,17 @@ pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?;
     }
     close_all_but(kept);
+    HAS_OWN_DESCRIPTORS.set(true);
     Ok(())
+}
+
+thread_local! {
+    static HAS_OWN_DESCRIPTORS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Tells whether this thread has a table of descriptors of its own: a number from another thread may mean another file here.
+pub(crate) fn has_own_descriptors() -> bool {
+    HAS_OWN_DESCRIPTORS.get()
 }
 
 /// Keeps no descriptor except those in `kept`; standard streams that are not among them lead nowhere. The rule of [`close_all_but`] holds.
@@ -239,6 +249,13 @@ pub(crate) fn idle_io() {
     const IDLE: libc::c_long = 3 << 13;
     // SAFETY: the call takes three numbers; 0 is the calling process.
     let _stays_as_it_is = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, NO, IDLE) };
+}
+
+/// Lets all threads take memory from one heap: glibc would set 64 MiB of address space aside for each. Source: mallopt(3).
+pub(crate) fn share_one_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes two numbers.
+    let _stays_as_it_is = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
 /// execve(2) with this process' environment; returns only when it failed.

@@ -67,10 +67,10 @@ impl Hunter {
         self.struck += 1;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            // Asked first: the successor of a holder lives before the server that forked it ends.
+            // Asked first: the successor of a holder lives before the server that forked it ends, under the server's name at first.
             let is_over = match server {
                 true => !is_called(self.holder, "quell-holder\n"),
-                false => !is_called(self.server, "quell-server\n") && scene.holders().is_empty(),
+                false => scene.servers().is_empty() && scene.holders().is_empty(),
             };
             let next = match server {
                 true => next_server(self.holder, victim).map(|next| (next, self.holder)),

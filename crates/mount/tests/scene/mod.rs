@@ -151,8 +151,9 @@ impl Scene {
         succeeded(&self.run(&[], &["sh", "-c", script]).output().unwrap())
     }
 
-    /// The same, and the run's statistics.
+    /// The same in a namespace of its own, and the run's statistics. An earlier run's namespace would count on.
     pub(crate) fn script_with_stats(&self, script: &str) -> (String, Value) {
+        self.wait_for_silence();
         self.with_stats(&[], &["sh", "-c", script])
     }
 

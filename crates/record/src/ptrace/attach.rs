@@ -79,17 +79,35 @@ pub(crate) fn explain_failure(failure: Option<SpawnFailure>, program: &Path) -> 
     })
 }
 
-fn barrier(process: Pid, error: &io::Error) -> TraceBarrier {
-    let word = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+/// The barrier for which the kernel refused to trace a process.
+pub(super) fn barrier(process: Pid, error: &io::Error) -> TraceBarrier {
     let status = word(&format!("/proc/{process}/status")).unwrap_or_default();
-    let yama = word("/proc/sys/kernel/yama/ptrace_scope");
     let selinux = word("/sys/fs/selinux/booleans/deny_ptrace");
-    match judge(&status, yama.as_deref(), selinux.as_deref(), error) {
-        TraceBarrier::OtherTracer { tracer } if facts::name(Pid(tracer)) == "quell" => {
-            TraceBarrier::Recorded { recorder: facts::tracer(process).map_or(tracer, |recorder| recorder.0) }
+    match judge(&status, yama().as_deref(), selinux.as_deref(), error) {
+        TraceBarrier::OtherTracer { tracer } => {
+            other_tracer(process).unwrap_or(TraceBarrier::OtherTracer { tracer })
         }
         barrier => barrier,
     }
+}
+
+/// The setting of the Yama module; `None` without it.
+pub(super) fn yama() -> Option<String> {
+    word("/proc/sys/kernel/yama/ptrace_scope")
+}
+
+/// The tracer that a process has already.
+pub(super) fn other_tracer(process: Pid) -> Option<TraceBarrier> {
+    let thread = facts::field(process, "TracerPid:").filter(|&tracer| tracer > 0)?;
+    let tracer = facts::tracer(process).map_or(thread, |tracer| tracer.0);
+    Some(match facts::name(Pid(thread)) == "quell" {
+        true => TraceBarrier::Recorded { recorder: tracer },
+        false => TraceBarrier::OtherTracer { tracer },
+    })
+}
+
+fn word(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// Finds the barrier from `/proc/PID/status` and the settings of security modules.

@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 /// Signals that are forwarded to the command.
 const FORWARDED: [i32; 6] =
     [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGINT, libc::SIGQUIT];
+/// Signals that end a program which does not handle them, where a user or a batch system sends them.
+const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// Signals by which a terminal stops a job.
 const STOPPING: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The same signal from the same sender within this time counts as one signal to a group.
@@ -70,6 +72,13 @@ struct Direct {
 }
 
 impl Forwarding {
+    /// Takes signals that end a program for requests to the recorder: it started no command that could get them.
+    pub(super) fn begin_without_command(mask: Mask) -> io::Result<Self> {
+        let forwarding = Self::begin(Pid(NO_PROCESS), mask)?;
+        forwarding.keep_interrupts();
+        Ok(forwarding)
+    }
+
     /// Forwards signals to `target` from here on. Every signal is blocked on entry. On return the mask is `mask` with
     /// the forwarded signals blocked in addition.
     pub(crate) fn begin(target: Pid, mask: Mask) -> io::Result<Self> {
@@ -86,8 +95,7 @@ impl Forwarding {
         let theirs = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("signals".to_owned()).spawn(move || theirs.forward())?;
-        mask.restore();
-        Mask::of(&FORWARDED).block();
+        mask.with(&FORWARDED).restore();
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -110,8 +118,7 @@ impl Forwarding {
 
     /// Continues in this thread: its mask becomes that of the thread that began.
     pub(super) fn move_here(&self) {
-        self.mask.restore();
-        Mask::of(&FORWARDED).block();
+        self.mask.with(&FORWARDED).restore();
     }
 
     /// Continues without a tracer.
@@ -203,11 +210,13 @@ impl Shared {
             if self.ends.load(Ordering::Relaxed) {
                 return;
             }
-            if received.signal == libc::SIGINT && self.keeps_interrupts.load(Ordering::Relaxed) {
+            let target = self.target.load(Ordering::Relaxed);
+            let ends =
+                received.signal == libc::SIGINT || target == NO_PROCESS && ENDING.contains(&received.signal);
+            if ends && self.keeps_interrupts.load(Ordering::Relaxed) {
                 self.was_interrupted.store(true, Ordering::Relaxed);
                 continue;
             }
-            let target = self.target.load(Ordering::Relaxed);
             let Some(sender) =
                 received.sender.filter(|&sender| target != NO_PROCESS && !is_own_tracee(sender))
             else {

@@ -24,6 +24,8 @@
 pub(crate) mod attach;
 pub(crate) mod births;
 pub(crate) mod forward;
+pub(crate) mod join;
+mod joining;
 mod leave;
 mod leftovers;
 mod memories;
@@ -32,6 +34,7 @@ mod run;
 mod start;
 mod tracee;
 mod waiting;
+mod waits;
 
 use crate::RecordError;
 use crate::engine::{Engine, Observer};

@@ -2,11 +2,14 @@
 
 use super::births::{self, Nursery, Orphans};
 use super::forward::Forwarding;
+use super::joining::Joining;
 use super::leftovers::LeftoverWait;
 use super::memories::{Memories, MemoryLeft, MemoryUsers};
 use super::placement::Placement;
 use super::tracee::{ArgumentReader, Restoration, Tracee};
+use super::waits::{Wait, keep_waiting};
 use crate::engine::{BirthKind, LostCall, MemoryEnd, Observation, Observer, ThreadBirth};
+use crate::error::GaveWay;
 use crate::facts;
 use crate::filter::{self, Rules};
 use crate::pids::PidMap;
@@ -47,6 +50,8 @@ pub(super) struct TracedRun<'a> {
     /// A signal stopped the command.
     pub(super) is_stopped: bool,
     pub(super) leftovers: LeftoverWait,
+    /// The processes that ran already; `None` where the recorder started a command.
+    pub(super) joining: Option<Joining>,
     pub(super) forwarding: &'a mut Forwarding,
     pub(super) placement: Placement,
     pub(super) observer: &'a mut dyn Observer,
@@ -59,8 +64,22 @@ impl<'a> TracedRun<'a> {
         forwarding: &'a mut Forwarding,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let mut run = Self {
-            command,
+        let mut run = Self::without_command(began, forwarding, observer);
+        run.command = command;
+        let memory = run.memories.begin(command, None);
+        run.tracees.insert(command, Tracee::new(command, memory));
+        run.observer.observe(Observation::Born(births::first(command)));
+        run
+    }
+
+    /// Observes no thread yet. No thread has the number 0.
+    pub(super) fn without_command(
+        began: Instant,
+        forwarding: &'a mut Forwarding,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        Self {
+            command: Pid(0),
             exit: None,
             began,
             tracees: PidMap::default(),
@@ -75,14 +94,11 @@ impl<'a> TracedRun<'a> {
             looked: Nanos(0),
             is_stopped: false,
             leftovers: LeftoverWait::default(),
+            joining: None,
             forwarding,
             placement: Placement::new(),
             observer,
-        };
-        let memory = run.memories.begin(command, None);
-        run.tracees.insert(command, Tracee::new(command, memory));
-        run.observer.observe(Observation::Born(births::first(command)));
-        run
+        }
     }
 
     pub(super) fn now(&self) -> Nanos {
@@ -102,6 +118,7 @@ impl<'a> TracedRun<'a> {
                 return Ok(Some(ended));
             }
             self.adopt(Orphans::Overdue)?;
+            self.find_threads();
             match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
                 WaitResult::Changed(thread, change) => self.change(thread, change)?,
                 WaitResult::AllEnded => return Ok(None),
@@ -123,6 +140,9 @@ impl<'a> TracedRun<'a> {
                 None => self.end_leftovers(),
             }
         }
+        if self.joining.is_some() && (self.is_in_the_way || self.is_asked_to_leave()) {
+            return Some(Ended::Limit);
+        }
         let judge = self.judge.as_mut()?;
         let leaves_processes = self.exit.is_some() && !self.tracees.is_empty();
         if self.is_in_the_way || leaves_processes && judge.ends_with_command() {
@@ -142,8 +162,13 @@ impl<'a> TracedRun<'a> {
         if thread == self.command {
             self.is_stopped = matches!(change, ThreadChange::Stopped(ThreadStop::Group(..)));
         }
+        if !self.join(thread, &change) {
+            return Ok(());
+        }
         match change {
-            ThreadChange::Stopped(ThreadStop::Return(stopped)) if self.rules.is_some() => self.side(stopped),
+            ThreadChange::Stopped(ThreadStop::Return(stopped)) if self.sees_both_sides(thread) => {
+                self.side(stopped)
+            }
             ThreadChange::Stopped(ThreadStop::Entry(stopped)) => self.entry(stopped),
             ThreadChange::Stopped(ThreadStop::Return(stopped)) => self.returned(stopped),
             ThreadChange::Stopped(ThreadStop::Leaving(stopped)) => self.leaving(stopped),
@@ -165,7 +190,12 @@ impl<'a> TracedRun<'a> {
             if stopped.former().is_some_and(|former| self.tracees.contains_key(&former)))
     }
 
-    /// A stop at a call without a filter: before it or after it.
+    /// True for a thread that stops before and after its call.
+    fn sees_both_sides(&self, thread: Pid) -> bool {
+        self.rules.is_some() || self.tracees.get(&thread).is_some_and(|tracee| tracee.wait.is_some())
+    }
+
+    /// A stop at a call, before it or after it, which no filter asked for.
     pub(super) fn side(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
         let thread = stopped.thread();
         let Some(tracee) = self.tracees.get_mut(&thread) else {
@@ -173,18 +203,30 @@ impl<'a> TracedRun<'a> {
         };
         let Some(side) = stopped.side(tracee.is_inside) else { return Ok(()) };
         tracee.is_inside = matches!(side, CallSide::Begin(..));
+        tracee.wait = match &side {
+            CallSide::Begin(_, entered) => {
+                let again = tracee.wait.and_then(|wait| wait.again(entered.stack));
+                again.or_else(|| self.rules.is_some().then(Wait::begin))
+            }
+            CallSide::End(_, value) => tracee.wait.filter(|_| *value == -i64::from(libc::EINTR)),
+        };
+        let until = tracee.until(self.onward);
         match side {
-            // It stays stopped, and makes its call untraced.
-            CallSide::Begin(_, entered) if facts::wants_no_tracer(&entered) => {
-                self.is_in_the_way = true;
-                Ok(())
-            }
-            CallSide::Begin(stopped, entered) => {
-                match self.rules.as_ref().and_then(|rules| rules.word(&entered)) {
-                    Some(word) => self.entered(stopped, Entered { word, ..entered }),
-                    None => stopped.resume(Until::Return),
-                }
-            }
+            CallSide::Begin(stopped, entered) => match &self.rules {
+                Some(rules) => match (facts::hindered(&entered), rules.word(&entered)) {
+                    // It stays stopped, and makes its call untraced.
+                    (Some(call), _) => {
+                        self.is_in_the_way = true;
+                        self.observer
+                            .observe(Observation::GaveWay(GaveWay { process: tracee.process, call }));
+                        Ok(())
+                    }
+                    (None, Some(word)) => self.entered(stopped, Entered { word, ..entered }),
+                    (None, None) => stopped.resume(until),
+                },
+                // The filter stops it once more if it is recorded.
+                None => stopped.resume(until),
+            },
             CallSide::End(stopped, value) => self.left(stopped, value),
         }
     }
@@ -204,9 +246,10 @@ impl<'a> TracedRun<'a> {
         let now = self.now();
         let thread = stopped.thread();
         let Some(tracee) = self.tracees.get_mut(&thread) else { return Ok(()) };
+        let onward = tracee.until(self.onward);
         if entered.word == filter::AFFINITY {
             self.placement.release();
-            return stopped.resume(self.onward);
+            return stopped.resume(onward);
         }
         if entered.word == filter::END {
             let users = tracee.memory.map(|memory| self.memories.users(memory));
@@ -215,7 +258,7 @@ impl<'a> TracedRun<'a> {
         self.placement.stopped(thread);
         if entered.word == filter::FOREIGN {
             self.observer.observe(Observation::Lost(LostCall::ForeignArchitecture));
-            return stopped.resume(self.onward);
+            return stopped.resume(onward);
         }
         if self.reader.enter(tracee, &entered, now) {
             let memory = tracee.memory.filter(|_| tracee.executes());
@@ -226,7 +269,7 @@ impl<'a> TracedRun<'a> {
             return stopped.resume(Until::Return);
         }
         let hides = births::reveal_child(&stopped, &entered, tracee);
-        stopped.resume(if hides { Until::Return } else { self.onward })
+        stopped.resume(if hides { Until::Return } else { onward })
     }
 
     pub(super) fn returned(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
@@ -255,7 +298,7 @@ impl<'a> TracedRun<'a> {
                 self.observer.observe(Observation::Executed { thread, at: now, launched: None });
             }
         }
-        stopped.resume(self.onward)
+        stopped.resume(tracee.until(self.onward))
     }
 
     pub(super) fn making(&mut self, stopped: Stopped<Making>) -> io::Result<()> {
@@ -315,11 +358,15 @@ impl<'a> TracedRun<'a> {
     }
 
     pub(super) fn delivery(&mut self, stopped: Stopped<Delivery>, signal: i32) -> io::Result<()> {
-        let process = self.tracees.get(&stopped.thread()).map(|tracee| tracee.process);
-        if process == Some(self.command) && self.forwarding.is_echo(signal, &stopped) {
-            return stopped.resume(self.onward);
+        let Some(tracee) = self.tracees.get_mut(&stopped.thread()) else {
+            return stopped.deliver(signal, self.onward);
+        };
+        keep_waiting(&stopped, &mut tracee.wait);
+        let (process, until) = (tracee.process, tracee.until(self.onward));
+        if process == self.command && self.forwarding.is_echo(signal, &stopped) {
+            return stopped.resume(until);
         }
-        stopped.deliver(signal, self.onward)
+        stopped.deliver(signal, until)
     }
 
     pub(super) fn group(&mut self, stopped: Stopped<Group>, signal: i32) -> io::Result<()> {
@@ -332,10 +379,11 @@ impl<'a> TracedRun<'a> {
     }
 
     pub(super) fn pause(&mut self, stopped: Stopped<Pause>) -> io::Result<()> {
-        if let Some(tracee) = self.tracees.get_mut(&stopped.thread()) {
-            tracee.restore(&stopped);
-        }
-        stopped.resume(self.onward)
+        let Some(tracee) = self.tracees.get_mut(&stopped.thread()) else {
+            return stopped.resume(self.onward);
+        };
+        tracee.restore(&stopped);
+        stopped.resume(tracee.until(self.onward))
     }
 
     /// A thread is about to end its process, which kills the other threads. A thread that is killed while it is resumed
@@ -363,6 +411,9 @@ impl<'a> TracedRun<'a> {
         let Some(mut tracee) = self.tracees.remove(&thread) else { return Ok(()) };
         self.placement.ended(thread);
         self.forget(thread, &mut tracee, exit, now);
+        if self.joining.as_ref().is_some_and(|joining| joining.is_first(thread)) {
+            self.exit = Some(exit);
+        }
         if thread == self.command {
             self.exit = Some(exit);
             self.begin_to_wait();
@@ -412,6 +463,6 @@ impl<'a> TracedRun<'a> {
 }
 
 /// True while a thread waits in the kernel, as for a page of a mapped file.
-fn sleeps_uninterruptibly(thread: Pid) -> bool {
+pub(super) fn sleeps_uninterruptibly(thread: Pid) -> bool {
     ProcessStat::read(thread).is_some_and(|stat| stat.state() == Some('D'))
 }

@@ -98,7 +98,7 @@ fn trace(
 }
 
 /// Waits until a thread has left the kernel's tables. A thread is joined a moment before it detaches its tracees.
-fn await_end(thread: i32) {
+pub(super) fn await_end(thread: i32) {
     let task = format!("/proc/self/task/{thread}");
     while Path::new(&task).exists() {
         std::thread::sleep(Duration::from_micros(100));

@@ -1,6 +1,7 @@
 //! One traced thread: its current call and the reading of its arguments.
 
 use super::memories::MemoryId;
+use super::waits::Wait;
 use crate::calls::{CallShape, FlagsKind, Numbers, SizeKind, native};
 use crate::engine::{CallArguments, ObservedCall};
 use crate::sys::memory;
@@ -16,6 +17,8 @@ pub(super) struct Tracee {
     pub(super) memory: Option<MemoryId>,
     /// Its last stop at a call was before it. Known only to an engine that stops every call.
     pub(super) is_inside: bool,
+    /// Its current call, or the wait that it begins again. Without a stop at every call it is known only for such a wait.
+    pub(super) wait: Option<Wait>,
     pending: Option<Pending>,
     /// Reused from call to call, so that calls allocate nothing.
     path: Vec<u8>,
@@ -49,6 +52,7 @@ impl Tracee {
             process,
             memory,
             is_inside: false,
+            wait: None,
             pending: None,
             path: Vec::new(),
             path2: Vec::new(),
@@ -56,12 +60,17 @@ impl Tracee {
         }
     }
 
-    /// The stop up to which it must run: the end of a call that has begun must be seen, else `onward`.
+    /// The stop up to which it must run: the end of a call that has begun must be seen, and of a wait that goes on, else `onward`.
     pub(super) fn until(&self, onward: Until) -> Until {
-        match self.pending.is_some() || self.restoration.is_some() {
+        match self.pending.is_some() || self.restoration.is_some() || self.wait.is_some() {
             true => Until::Return,
             false => onward,
         }
+    }
+
+    /// The same where no call is recorded any more.
+    pub(super) fn until_restored(&self) -> Until {
+        if self.restoration.is_some() { Until::Return } else { Until::NextStop }
     }
 
     /// Ends its current call.

@@ -31,6 +31,23 @@ pub(crate) fn read(thread: Pid, address: u64, buffer: &mut [u8]) -> usize {
     }
 }
 
+/// Finds out if this process may read the memory of a thread, and so may trace it, without a change to the thread.
+///
+/// # Errors
+/// `EPERM` where the kernel or a security module refuses.
+pub(crate) fn verify_access(thread: Pid) -> std::io::Result<()> {
+    let mut byte = 0_u8;
+    let local = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 1 };
+    // SAFETY: `local` describes a local byte; `remote` is an address in another process that the kernel checks.
+    let read = unsafe { libc::process_vm_readv(thread.0, &raw const local, 1, &raw const remote, 1, 0) };
+    match checked(read as i64) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(error),
+        // Nothing is mapped at the address.
+        _ => Ok(()),
+    }
+}
+
 /// Writes all of `bytes`; true on success. Also works on memory that is read-only for the thread.
 pub(crate) fn write(thread: Pid, address: u64, bytes: &[u8]) -> bool {
     open_memory(thread, true).and_then(|file| file.write_all_at(bytes, address)).is_ok()

@@ -86,6 +86,8 @@ pub(crate) struct Entered {
     pub(crate) word: u16,
     /// The architecture whose interface the call uses. Source: `AUDIT_ARCH_*` of `linux/audit.h`.
     pub(crate) architecture: u32,
+    /// The stack pointer.
+    pub(crate) stack: u64,
 }
 
 /// A side of a call at which a thread stops without a filter.
@@ -316,6 +318,35 @@ impl Stopped<Delivery> {
     }
 }
 
+impl<Kind: Interruption> Stopped<Kind> {
+    /// The call that this stop ended with `EINTR`; `None` where it ended none, or one that the kernel restarts by itself.
+    pub(crate) fn ended_call(&self) -> Option<EndedCall> {
+        ended_call(self.thread)
+    }
+
+    /// Replaces the result of the call. The kernel treats codes of its own, which no program sees, as if the call had given them.
+    pub(crate) fn set_result(&self, result: i64) {
+        set_result(self.thread, result);
+    }
+}
+
+/// A call that has ended with `EINTR`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(target_arch = "aarch64", expect(dead_code, reason = "the kernel does not show the call"))]
+pub(crate) struct EndedCall {
+    pub(crate) thread: Pid,
+    pub(crate) number: i64,
+    pub(crate) arguments: [u64; 6],
+    /// The stack pointer.
+    pub(crate) stack: u64,
+    pub(crate) is_of_32_bits: bool,
+}
+
+/// A stop that may end a call of the program: the thread was interrupted, or has a signal.
+pub(crate) trait Interruption {}
+impl Interruption for Pause {}
+impl Interruption for Delivery {}
+
 impl Stopped<Group> {
     /// Leaves the thread in its group stop, from which only `SIGCONT` wakes it.
     pub(crate) fn listen(self) -> io::Result<()> {
@@ -406,8 +437,8 @@ struct CallFacts {
 
 impl CallFacts {
     fn entered(&self, thread: Pid, word: u16) -> Entered {
-        let Self { number, arguments, architecture, .. } = *self;
-        Entered { thread, number, arguments, word, architecture }
+        let Self { number, arguments, architecture, stack, .. } = *self;
+        Entered { thread, number, arguments, word, architecture, stack }
     }
 }
 
@@ -440,6 +471,10 @@ impl Registers {
     }
 }
 
+/// The position of sp.
+#[cfg(target_arch = "aarch64")]
+const STACK: usize = 31;
+
 #[cfg(target_arch = "aarch64")]
 impl Registers {
     /// The positions of x0 to x5.
@@ -457,7 +492,8 @@ impl Registers {
 impl Registers {
     fn entered(&self, thread: Pid, word: u16) -> Entered {
         let arguments = std::array::from_fn(|index| self.argument(index));
-        Entered { thread, number: self.call_number(), arguments, word, architecture: self.architecture() }
+        let (number, architecture) = (self.call_number(), self.architecture());
+        Entered { thread, number, arguments, word, architecture, stack: self.0[STACK] }
     }
 
     /// The number of the thread's current call.
@@ -479,13 +515,26 @@ impl Registers {
 /// Reads a single register, because this runs once a call.
 #[cfg(target_arch = "x86_64")]
 fn return_value(thread: Pid) -> Option<i64> {
-    /// Offset of rax in `struct user_regs_struct`.
-    const RETURN_VALUE: usize = 10 * 8;
+    peek(thread, RESULT)
+}
+
+/// The positions of rax, orig_rax and cs in `struct user_regs_struct`.
+#[cfg(target_arch = "x86_64")]
+const RESULT: usize = 10;
+#[cfg(target_arch = "x86_64")]
+const NUMBER: usize = 15;
+#[cfg(target_arch = "x86_64")]
+const SEGMENT: usize = 17;
+
+/// One register, whatever the width of the program.
+#[cfg(target_arch = "x86_64")]
+fn peek(thread: Pid, register: usize) -> Option<i64> {
     let mut value = 0_i64;
+    let offset = register * size_of::<u64>();
     // The raw call, because the C library cannot tell a value of -1 from an error.
     // SAFETY: the kernel writes one word to `value`.
     let result = unsafe {
-        libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKUSER as i64, thread.0, RETURN_VALUE, &raw mut value)
+        libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKUSER as i64, thread.0, offset, &raw mut value)
     };
     (result == 0).then_some(value)
 }
@@ -498,3 +547,36 @@ fn return_value(thread: Pid) -> Option<i64> {
     request(libc::PTRACE_GETREGSET, thread, GENERAL_REGISTERS, &raw mut area as usize).ok()?;
     Some(value)
 }
+
+/// The positions of rsp, and of ebx, ecx, edx, esi, edi and ebp, in `struct user_regs_struct`.
+#[cfg(target_arch = "x86_64")]
+const STACK: usize = 19;
+#[cfg(target_arch = "x86_64")]
+const ARGUMENTS_OF_32_BITS: [usize; 6] = [5, 11, 12, 13, 14, 4];
+
+#[cfg(target_arch = "x86_64")]
+fn ended_call(thread: Pid) -> Option<EndedCall> {
+    const SEGMENT_OF_32_BITS: i64 = 0x23;
+    if peek(thread, RESULT)? as i32 != -libc::EINTR {
+        return None;
+    }
+    let (number, is_of_32_bits) = (peek(thread, NUMBER)?, peek(thread, SEGMENT)? == SEGMENT_OF_32_BITS);
+    let places = if is_of_32_bits { ARGUMENTS_OF_32_BITS } else { Registers::ARGUMENTS };
+    let arguments = places.map(|register| peek(thread, register).unwrap_or(0) as u64);
+    Some(EndedCall { thread, number, arguments, stack: peek(thread, STACK)? as u64, is_of_32_bits })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn set_result(thread: Pid, result: i64) {
+    // A thread that was killed meanwhile needs no result.
+    _ = request(libc::PTRACE_POKEUSER, thread, RESULT * size_of::<u64>(), result as usize);
+}
+
+/// The kernel has changed the program counter before such a stop, and does not show the argument that the result replaced.
+#[cfg(target_arch = "aarch64")]
+fn ended_call(_: Pid) -> Option<EndedCall> {
+    None
+}
+
+#[cfg(target_arch = "aarch64")]
+fn set_result(_: Pid, _: i64) {}

@@ -19,12 +19,16 @@ impl std::fmt::Debug for Mask {
 impl Mask {
     /// A set of these signals.
     pub(crate) fn of(signals: &[i32]) -> Self {
-        let mut set = Self::empty();
+        Self::empty().with(signals)
+    }
+
+    /// The set with these signals in addition. One change of a thread's mask lets no signal through between two.
+    pub(crate) fn with(mut self, signals: &[i32]) -> Self {
         for &signal in signals {
             // SAFETY: adds a number to an initialised set.
-            unsafe { libc::sigaddset(&raw mut set.0, signal) };
+            unsafe { libc::sigaddset(&raw mut self.0, signal) };
         }
-        set
+        self
     }
 
     fn empty() -> Self {
@@ -46,11 +50,6 @@ impl Mask {
     /// Sets this mask for the thread. Async-signal-safe.
     pub(crate) fn restore(&self) {
         self.change(libc::SIG_SETMASK);
-    }
-
-    /// Blocks these signals in addition.
-    pub(crate) fn block(&self) {
-        self.change(libc::SIG_BLOCK);
     }
 
     fn change(&self, how: i32) -> Self {

@@ -71,6 +71,16 @@ pub(crate) fn spawn(
     Ok(Waiting { process: Pid(process as i32), gate, failure })
 }
 
+/// Continues in a child. Returns its number in the parent, and `None` in the child. This process must have one thread.
+///
+/// # Errors
+/// `EAGAIN` or `ENOMEM` where the system cannot create another process.
+pub(crate) fn continue_in_child() -> io::Result<Option<Pid>> {
+    // SAFETY: no other thread exists that could hold a lock of the child's.
+    let process = checked(unsafe { libc::fork() })?;
+    Ok((process > 0).then_some(Pid(process as i32)))
+}
+
 impl Waiting {
     /// Lets the process continue to its `execve`.
     pub(crate) fn release(mut self) -> io::Result<SpawnFailure> {

@@ -14,7 +14,7 @@ pub(super) struct Document<'a> {
     pub(super) body: Markup,
     /// The section that the mark leads to.
     pub(super) first: &'a str,
-    /// The loss without a script.
+    /// The loss without a script; empty for a page that has none.
     pub(super) missing: &'a str,
     /// The last words.
     pub(super) foot: &'a str,
@@ -37,7 +37,7 @@ pub(super) fn document(parts: &Document<'_>) -> String {
         }
         main {
             (body)
-            noscript { p.note { (missing) } }
+            @if !missing.is_empty() { noscript { p.note { (missing) } } }
         }
         footer.foot { p { "Written by quell " (version) ". " (foot) } }
     };
@@ -60,7 +60,7 @@ pub(super) fn document(parts: &Document<'_>) -> String {
                 @for (id, json) in parts.data {
                     script type="application/json" id=(id) { (PreEscaped(data(json))) }
                 }
-                script { (PreEscaped(script)) }
+                @if !script.is_empty() { script { (PreEscaped(script)) } }
             }
         }
     };

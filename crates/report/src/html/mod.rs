@@ -16,10 +16,12 @@ mod bundle;
 mod document;
 mod escape;
 mod findings;
+mod fleet;
 mod prediction;
 mod storm;
 mod tables;
 
+pub use fleet::fleet;
 pub use prediction::prediction;
 
 use crate::view::ReportView;

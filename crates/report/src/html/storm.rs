@@ -75,14 +75,15 @@ fn unbroken(clause: &str) -> String {
 
 /// The begin, the duration and the ending.
 fn circumstances(report: &ReportView) -> String {
-    let ended = match (report.exit_status, report.seconds) {
-        (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
-        (Some(status), None) => format!("status {status}"),
-        (None, Some(took)) if report.is_cut() => format!("the first {}", seconds(took)),
-        (None, _) if report.recordings.iter().any(|recording| recording.partial) => {
+    let ended = match (report.exit_status, report.part("the"), report.seconds) {
+        (Some(status), Some(part), _) => format!("status {status}, {part}"),
+        (None, Some(part), _) => part,
+        (Some(status), None, Some(took)) => format!("status {status} after {}", seconds(took)),
+        (Some(status), None, None) => format!("status {status}"),
+        (None, None, _) if report.recordings.iter().any(|recording| recording.partial) => {
             "the recording ended first".into()
         }
-        (None, _) => "how it ended is not known".into(),
+        (None, None, _) => "how it ended is not known".into(),
     };
     let mut parts = vec![ended];
     if report.recordings.len() > 1 {

@@ -133,7 +133,7 @@ fn figures(page: &PredictionPage, inputs: &PageInputs) -> Markup {
     }
 }
 
-fn section(id: &str, title: &str, lead: &str, content: &Markup) -> Markup {
+pub(super) fn section(id: &str, title: &str, lead: &str, content: &Markup) -> Markup {
     let title_id = format!("{id}-title");
     html! {
         section id=(id) aria-labelledby=(title_id) {
@@ -144,7 +144,7 @@ fn section(id: &str, title: &str, lead: &str, content: &Markup) -> Markup {
     }
 }
 
-fn table(head: &Markup, rows: &Markup) -> Markup {
+pub(super) fn table(head: &Markup, rows: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Table" {
             table.plain {
@@ -155,7 +155,7 @@ fn table(head: &Markup, rows: &Markup) -> Markup {
     }
 }
 
-fn titles(names: &[&str]) -> Markup {
+pub(super) fn titles(names: &[&str]) -> Markup {
     html! { @for name in names { th scope="col" { (name) } } }
 }
 

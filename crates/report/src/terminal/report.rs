@@ -89,12 +89,13 @@ fn how_it_ended(report: &ReportView) -> String {
         }
     };
     let partial = report.recordings.iter().any(|recording| recording.partial);
-    match (&report.ended, report.seconds) {
-        (Some(ended), Some(took)) => format!("{runs}: {ended} after {}", seconds(took)),
-        (Some(ended), None) => format!("{runs}: {ended}"),
-        (None, Some(took)) if report.is_cut() => format!("{runs}: its first {}", seconds(took)),
-        (None, _) if partial => format!("{runs}: the recording ended first"),
-        (None, _) => format!("{runs}: how it ended is not known"),
+    match (&report.ended, report.part("its"), report.seconds) {
+        (Some(ended), Some(part), _) => format!("{runs}: {ended}, {part}"),
+        (None, Some(part), _) => format!("{runs}: {part}"),
+        (Some(ended), None, Some(took)) => format!("{runs}: {ended} after {}", seconds(took)),
+        (Some(ended), None, None) => format!("{runs}: {ended}"),
+        (None, None, _) if partial => format!("{runs}: the recording ended first"),
+        (None, None, _) => format!("{runs}: how it ended is not known"),
     }
 }
 

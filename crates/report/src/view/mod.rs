@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod findings;
 mod fix;
+mod fleet;
 mod folds;
 mod headline;
 mod image;
@@ -50,14 +51,15 @@ pub use diff::{
 pub use doctor::{DoctorProbe, DoctorView};
 pub use findings::{Finding, LimitRow, Remedy, Threshold, limits};
 pub use fix::{FixStep, FixView, fix};
+pub use fleet::{FleetCost, FleetTable, FleetView};
 pub use folds::FoldRow;
 pub use headline::{Headline, ScaledStart};
 pub use image::{
     ImageCheckView, ImageDirectories, ImageEntry, ImageFiles, ImageInfoView, ImageListView, ImagePlace,
 };
 pub use modules::{
-    AuditFinding, CacheBuilt, CacheChange, CacheLeftOut, ConvertReason, ConvertedFile, ConvertedTree,
-    MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesAuditView,
+    AuditFinding, CacheBuilt, CacheChange, CacheLeftOut, ConvertReason, ConvertedCalls, ConvertedFile,
+    ConvertedTree, MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesAuditView,
     ModulesCachesView, ModulesCheckView, ModulesConvertView, ModulesDifference, ModulesExampleView,
     ModulesMeasureView, ModulesUndoView, ModulesVerifyView, UnmeasuredStrategy,
 };

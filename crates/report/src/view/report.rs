@@ -8,6 +8,7 @@ use super::headline::{Headline, headline};
 use super::parts::{Doubt, Latency, Totals};
 use super::searches::{Searches, searches};
 use super::{Rows, SCREEN};
+use crate::number::seconds;
 use quell_analyse::facts::{RecordingFacts, ending};
 use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
 use quell_analyse::{Diagnosis, FileSystemCounts, RankingScope, Summary};
@@ -273,6 +274,8 @@ pub struct Recording {
     pub partial: bool,
     /// The event that ended it: `exit`, `started`, `limit`. After the latter two the command ran on.
     pub ended: Option<&'static str>,
+    /// It began in the middle of the run.
+    pub attached: bool,
     /// Ranks of the job.
     #[serde(skip)]
     pub ranks: Option<u32>,
@@ -292,6 +295,18 @@ impl ReportView {
     pub fn is_cut(&self) -> bool {
         let cut = [Ended::Started, Ended::Limit].map(|ended| Some(ended.name()));
         self.recordings.iter().any(|recording| cut.contains(&recording.ended))
+    }
+
+    /// The part of the run that the recordings are of, where that is not all up to the end: `its first 3.0 s`.
+    pub(crate) fn part(&self, article: &str) -> Option<String> {
+        let took = seconds(self.seconds?);
+        let attached = self.recordings.iter().any(|recording| recording.attached);
+        match (attached, self.is_cut()) {
+            (false, true) if self.exit_status.is_none() => Some(format!("{article} first {took}")),
+            (false, _) => None,
+            (true, true) => Some(format!("{took} from {article} middle")),
+            (true, false) => Some(format!("{article} last {took}")),
+        }
     }
 }
 
@@ -457,6 +472,7 @@ impl From<&RecordingFacts> for Recording {
             lost: facts.lost,
             partial: facts.completeness == Completeness::Partial,
             ended: facts.ended.map(Ended::name),
+            attached: facts.attached,
             ranks: facts.ranks,
             job: facts.job.clone(),
             command: facts.command.clone(),

@@ -8,13 +8,14 @@ use serde_json::Value;
 pub type NamedSchema = (&'static str, fn() -> Value);
 
 /// Each object by the name of its schema in `docs/schema`, with the function that makes the schema. Sorted by name.
-pub const SCHEMAS: [NamedSchema; 23] = [
+pub const SCHEMAS: [NamedSchema; 24] = [
     ("cache-ls", of::<CacheListView>),
     ("check", of::<SourceCheckView>),
     ("config", of::<ConfigView>),
     ("diff", of::<DiffView>),
     ("doctor", of::<DoctorView>),
     ("fix", of::<FixView>),
+    ("fleet", of::<FleetView>),
     ("image-check", of::<ImageCheckView>),
     ("image-info", of::<ImageInfoView>),
     ("image-ls", of::<ImageListView>),

@@ -102,6 +102,8 @@ impl Resolver {
             }
             match thread.parent {
                 Some(parent) => self.tables.inherit(parent, thread.shares_files, thread.shares_directory),
+                // The context tells the descriptors of the first process alone.
+                None if self.born > 0 => self.tables.begin(self.start_directory, &[]),
                 None => self.tables.begin(self.start_directory, &self.inherited),
             }
             let parent = self.processes.get(thread.process.0 as usize).and_then(|process| process.parent);

@@ -45,6 +45,8 @@ impl Session {
                 thread(0, None, 0, false),
                 thread(0, first, 0, true),
                 thread(1, first, 5000, false),
+                // Found running, not born.
+                thread(1, None, 6000, false),
             ],
             mounts: vec![mount("/", "ext4"), mount("/lustre", "lustre"), mount("/lustre/local", "tmpfs")],
             namespaces: vec![NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace: 1 }],
@@ -204,6 +206,21 @@ fn descriptors_lead_to_their_file_until_they_are_closed() {
     let relative = session.event(Call::Openat, "below");
     let relative = Event { fd: Fd(9), outcome: Outcome::Success(6), ..relative };
     assert_eq!(session.see(relative).0.as_deref(), Some("/work/below"), "an inherited directory");
+}
+
+#[test]
+fn a_process_that_was_found_running_has_the_descriptors_that_were_seen_and_no_others() {
+    let mut session = Session::new(&[]);
+    session.clock = 6000;
+    assert_eq!((session.read(9, 0).as_deref(), session.read(9, 3)), (Some("/work"), None));
+    let path = Some(session.paths.intern(b"/data"));
+    let found = ThreadId(3);
+    session.resolver.see(SeenFile { thread: found, place: Fd(9), path });
+    session.resolver.see(SeenFile { thread: found, place: Fd::WORKING_DIRECTORY, path });
+    assert_eq!(session.read(9, 3).as_deref(), Some("/data"));
+    let event = session.event(Call::Openat, "below");
+    let event = Event { fd: Fd::WORKING_DIRECTORY, thread: found, ..event };
+    assert_eq!(session.see(event).0.as_deref(), Some("/data/below"));
 }
 
 #[test]

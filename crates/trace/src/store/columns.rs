@@ -3,7 +3,7 @@
 //! Every table of the trace is written here, so that names, types and nullability are defined once, beside the rows.
 
 use super::TraceError;
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -28,10 +28,25 @@ pub enum ColumnValues {
     Text(Vec<ByteArray>),
     /// UTF-8, or null.
     OptionalText(Vec<Option<ByteArray>>),
+    /// Microseconds since 1970 in every row: a moment without a time zone, which is UTC.
+    Time(Vec<i64>),
+    /// Seconds in microseconds, or null: a decimal number of six places.
+    OptionalSeconds(Vec<Option<i64>>),
+    /// A list of structures in every row, which may be empty.
+    List(TableList),
+}
+
+/// Lists of structures.
+#[derive(Debug, PartialEq)]
+pub struct TableList {
+    /// The length of each row's list. Shape: one entry a row.
+    pub lengths: Vec<usize>,
+    /// The fields, as columns of all elements one after the other. Shape: `Long` or `Text`; the sum of `lengths` entries each.
+    pub fields: Vec<TableColumn>,
 }
 
 /// A column's name and values.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct TableColumn {
     /// The name. Shape: distinct in a table.
     pub name: &'static str,
@@ -58,19 +73,62 @@ impl ColumnValues {
             Self::OptionalWord(values) => values.len(),
             Self::Text(values) => values.len(),
             Self::OptionalText(values) => values.len(),
+            Self::Time(values) => values.len(),
+            Self::OptionalSeconds(values) => values.len(),
+            Self::List(list) => list.lengths.len(),
         }
     }
 
     fn physical(&self) -> (Physical, Repetition, Option<LogicalType>) {
         let text = Some(LogicalType::String);
+        let time = LogicalType::timestamp(false, TimeUnit::MICROS);
         match self {
+            Self::Time(_) => (Physical::INT64, Repetition::REQUIRED, Some(time)),
+            Self::OptionalSeconds(_) => {
+                let decimal = LogicalType::decimal(PLACES, DIGITS);
+                (Physical::INT64, Repetition::OPTIONAL, Some(decimal))
+            }
             Self::Long(_) => (Physical::INT64, Repetition::REQUIRED, None),
             Self::OptionalLong(_) => (Physical::INT64, Repetition::OPTIONAL, None),
             Self::Word(_) => (Physical::INT32, Repetition::REQUIRED, None),
             Self::OptionalWord(_) => (Physical::INT32, Repetition::OPTIONAL, None),
             Self::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED, text),
             Self::OptionalText(_) => (Physical::BYTE_ARRAY, Repetition::OPTIONAL, text),
+            // Of the list itself: its fields have types of their own.
+            Self::List(_) => (Physical::BYTE_ARRAY, Repetition::REPEATED, None),
         }
+    }
+}
+
+impl TableColumn {
+    fn schema(&self) -> parquet::errors::Result<Type> {
+        let ColumnValues::List(list) = &self.values else {
+            let (physical, repetition, logical) = self.values.physical();
+            let field = Type::primitive_type_builder(self.name, physical);
+            let field = match &self.values {
+                ColumnValues::OptionalSeconds(_) => field.with_scale(PLACES).with_precision(DIGITS),
+                _ => field,
+            };
+            return field.with_repetition(repetition).with_logical_type(logical).build();
+        };
+        let group = |name, repetition, fields: Vec<Type>| {
+            let fields = fields.into_iter().map(Arc::new).collect();
+            Type::group_type_builder(name).with_repetition(repetition).with_fields(fields)
+        };
+        let fields = list.fields.iter().map(Self::schema).collect::<parquet::errors::Result<_>>()?;
+        let element = group("element", Repetition::REQUIRED, fields).build()?;
+        let items = group("list", Repetition::REPEATED, vec![element]).build()?;
+        group(self.name, Repetition::REQUIRED, vec![items]).with_logical_type(Some(LogicalType::List)).build()
+    }
+}
+
+impl TableList {
+    /// Definition and repetition levels: one entry an element, and one for each empty list.
+    fn levels(&self) -> (Vec<i16>, Vec<i16>) {
+        let row = |&length: &usize| {
+            (0..length.max(1)).map(move |index| (i16::from(length > 0), i16::from(index > 0)))
+        };
+        self.lengths.iter().flat_map(row).unzip()
     }
 }
 
@@ -98,11 +156,7 @@ impl TableWriter {
         ascending: &[&'static str],
     ) -> Result<Self, TraceError> {
         let damaged = |error| TraceError::damaged(&path, error);
-        let field = |column: &TableColumn| {
-            let (physical, repetition, logical) = column.values.physical();
-            let field = Type::primitive_type_builder(column.name, physical);
-            field.with_repetition(repetition).with_logical_type(logical).build().map(Arc::new)
-        };
+        let field = |column: &TableColumn| column.schema().map(Arc::new);
         let fields = like.iter().map(field).collect::<Result<_, _>>().map_err(damaged)?;
         let schema = Type::group_type_builder("quell").with_fields(fields).build().map_err(damaged)?;
         let mut properties = WriterProperties::builder()
@@ -131,9 +185,15 @@ impl TableWriter {
     fn write_group(&mut self, columns: &[TableColumn]) -> parquet::errors::Result<()> {
         let mut group = self.writer.next_row_group()?;
         for column in columns {
-            let Some(mut writer) = group.next_column()? else { break };
-            put(writer.untyped(), &column.values)?;
-            writer.close()?;
+            let (levels, leaves) = match &column.values {
+                ColumnValues::List(list) => (Some(list.levels()), list.fields.as_slice()),
+                _ => (None, std::slice::from_ref(column)),
+            };
+            for leaf in leaves {
+                let Some(mut writer) = group.next_column()? else { break };
+                put(writer.untyped(), &leaf.values, levels.as_ref())?;
+                writer.close()?;
+            }
         }
         group.close().map(drop)
     }
@@ -155,17 +215,29 @@ fn compression(like: &[TableColumn]) -> parquet::errors::Result<Compression> {
     }
 }
 
+/// Decimal places of seconds, and digits of a decimal number of 64 bits.
+const PLACES: i32 = 6;
+const DIGITS: i32 = 18;
+
 /// Below this a table is not compressed. Not part of the format.
 const FEW_ROWS: usize = 1000;
 
-fn put(writer: &mut ColumnWriter<'_>, values: &ColumnValues) -> parquet::errors::Result<()> {
+/// Shape of `levels_of_list`: those of the definition and of the repetition, for the field of a list.
+fn put(
+    writer: &mut ColumnWriter<'_>,
+    values: &ColumnValues,
+    levels_of_list: Option<&(Vec<i16>, Vec<i16>)>,
+) -> parquet::errors::Result<()> {
+    let (defined, repeated) = levels_of_list.map(|(defined, repeated)| (&**defined, &**repeated)).unzip();
     match (writer, values) {
-        (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::Long(values)) => {
-            writer.write_batch(values, None, None)?
-        }
-        (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::OptionalLong(values)) => {
-            writer.write_batch(&present(values), Some(&levels(values)), None)?
-        }
+        (
+            ColumnWriter::Int64ColumnWriter(writer),
+            ColumnValues::Long(values) | ColumnValues::Time(values),
+        ) => writer.write_batch(values, defined, repeated)?,
+        (
+            ColumnWriter::Int64ColumnWriter(writer),
+            ColumnValues::OptionalLong(values) | ColumnValues::OptionalSeconds(values),
+        ) => writer.write_batch(&present(values), Some(&levels(values)), None)?,
         (ColumnWriter::Int32ColumnWriter(writer), ColumnValues::Word(values)) => {
             writer.write_batch(values, None, None)?
         }
@@ -173,7 +245,7 @@ fn put(writer: &mut ColumnWriter<'_>, values: &ColumnValues) -> parquet::errors:
             writer.write_batch(&present(values), Some(&levels(values)), None)?
         }
         (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::Text(values)) => {
-            writer.write_batch(values, None, None)?
+            writer.write_batch(values, defined, repeated)?
         }
         (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::OptionalText(values)) => {
             writer.write_batch(&present(values), Some(&levels(values)), None)?

@@ -7,20 +7,25 @@ use super::TraceError;
 use super::guard::guarded;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::serialized_reader::SerializedPageReader;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Reads a Parquet file, a group of rows at a time.
+/// Reads a Parquet file, a group of rows at a time. Pages are read without the readers of `parquet` for files and rows, which
+/// decode every type there is: 150 kB of the binary.
 pub(crate) struct TableReader {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    file: Arc<File>,
+    metadata: ParquetMetaData,
 }
 
 /// One group of rows, its columns found by name.
 pub(crate) struct RowGroup<'a> {
     path: &'a Path,
-    group: Box<dyn RowGroupReader + 'a>,
+    file: Arc<File>,
+    group: &'a RowGroupMetaData,
 }
 
 /// One column of a group, from its first row on.
@@ -40,16 +45,14 @@ const BATCH: usize = 1 << 16;
 impl TableReader {
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(TraceError::io("open", path))?;
-        let reader = guarded(path, || SerializedFileReader::new(file))?;
-        Ok(Self { path: path.to_owned(), reader })
+        let metadata = guarded(path, || ParquetMetaDataReader::new().parse_and_finish(&file))?;
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), metadata })
     }
 
     /// Shape: in file order.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<RowGroup<'_>, TraceError>> {
-        (0..self.reader.num_row_groups()).map(|index| {
-            let group = guarded(&self.path, || self.reader.get_row_group(index))?;
-            Ok(RowGroup { path: &self.path, group })
-        })
+    pub(crate) fn groups(&self) -> impl Iterator<Item = RowGroup<'_>> {
+        let group = |group| RowGroup { path: &self.path, file: Arc::clone(&self.file), group };
+        self.metadata.row_groups().iter().map(group)
     }
 
     /// All rows at once; for the small tables.
@@ -57,14 +60,14 @@ impl TableReader {
         &self,
         mut each: impl FnMut(RowGroup<'_>) -> Result<(), TraceError>,
     ) -> Result<(), TraceError> {
-        self.groups().try_for_each(|group| each(group?))
+        self.groups().try_for_each(&mut each)
     }
 }
 
 impl RowGroup<'_> {
     /// The number of rows, as the file states it.
     pub(crate) fn rows(&self) -> usize {
-        self.group.metadata().num_rows().max(0) as usize
+        self.group.num_rows().max(0) as usize
     }
 
     /// A column of 64-bit numbers.
@@ -107,12 +110,17 @@ impl RowGroup<'_> {
 
     /// A column for reading some rows at a time.
     pub(crate) fn column<D: DataType>(&self, name: &'static str) -> Result<ColumnRows<'_, D>, TraceError> {
-        let columns = self.group.metadata().columns();
-        let index = columns.iter().position(|column| column.column_path().string() == name);
+        let columns = self.group.columns();
+        let column = columns.iter().find(|column| column.column_path().string() == name);
         let damaged = |what: &str| TraceError::damaged(self.path, format!("column `{name}` {what}"));
-        let index = index.ok_or_else(|| damaged("is missing"))?;
-        let reader = guarded(self.path, || self.group.get_column_reader(index))?;
-        let reader = D::get_column_reader(reader).ok_or_else(|| damaged("has another type"))?;
+        let column = column.ok_or_else(|| damaged("is missing"))?;
+        if column.column_type() != D::get_physical_type() {
+            return Err(damaged("has another type"));
+        }
+        let reader = guarded(self.path, || {
+            let pages = SerializedPageReader::new(Arc::clone(&self.file), column, self.rows(), None)?;
+            Ok(ColumnReaderImpl::new(column.column_descr_ptr(), Box::new(pages)))
+        })?;
         let (values, levels, spread) = (Vec::new(), Vec::new(), Vec::new());
         Ok(ColumnRows { path: self.path, name, reader, values, levels, spread })
     }

@@ -52,7 +52,10 @@ pub(super) fn of_lmod(
     })?;
     let out = out_of_lmod(flags)?;
     let builder = CacheBuilder::new(tool, judge.users.first());
-    let prepared = lmod::prepare(builder, modulepaths, out).map_err(explain)?;
+    // A dry run makes no directory.
+    let trial = if flags.dry_run && !out.exists() { Some(judges::trial_place()?) } else { None };
+    let place = trial.as_ref().map_or(out, |trial| trial.path());
+    let prepared = lmod::prepare(builder, modulepaths, place).map_err(explain)?;
     let prepared = if flags.judges.no_verify { prepared.unverified() } else { prepared };
     let differences = match prepared.settings() {
         Some(settings) if !flags.judges.no_verify => {
@@ -61,7 +64,10 @@ pub(super) fn of_lmod(
         _ => Vec::new(),
     };
     let is_kept = differences.is_empty();
-    let built = if is_kept { prepared.install().map_err(explain)? } else { prepared.built.clone() };
+    let built = match is_kept && !flags.dry_run {
+        true => prepared.install().map_err(explain)?,
+        false => prepared.built.clone(),
+    };
     let left_out = built.left_out.iter().map(|(path, barrier)| barred(path, barrier, printer)).collect();
     let cache = CacheBuilt {
         path: shown(&std::path::absolute(out)?),
@@ -126,7 +132,10 @@ pub(super) fn of_modules(
             all.left_out.push(CacheLeftOut { modulepath: shown(modulepath), why });
             continue;
         }
-        let built = prepared.install().map_err(explain)?;
+        let built = match flags.dry_run {
+            true => prepared.built,
+            false => prepared.install().map_err(explain)?,
+        };
         all.caches.push(CacheBuilt {
             path: shown(&built.cache),
             rebuilt: built.is_new,

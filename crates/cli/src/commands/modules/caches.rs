@@ -8,11 +8,14 @@ use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::output;
 use crate::printer::Printer;
+use quell_base::number::size;
 use quell_base::shown;
 use quell_modules::caches::{lmod, modules};
+use quell_modules::verify::ToolsJudge;
 use quell_report::terminal;
-use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView};
+use quell_report::view::{CacheBuilt, CacheChange, CacheLeftOut, ModulesCachesView};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if flags.delete_strays {
@@ -23,13 +26,9 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let followers = || site::followers(&flags.judges.tools, &flags.judges.users);
     let modulepaths = paths::followed(modulepaths, flags.follow, followers)?;
     if flags.dry_run {
-        return plan(flags, &modulepaths, printer);
+        return dry_run(flags, &modulepaths, printer);
     }
-    let judge = judges::tools(&flags.judges)?;
-    let built = match flags.to {
-        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &judge, printer)?,
-        _ => of_modules(flags, &modulepaths, &judge, printer)?,
-    };
+    let built = build(flags, &modulepaths, &judges::tools(&flags.judges)?, printer)?;
     match flags.json {
         true => printer.data(&output::json(&built)?)?,
         false => tell(&built, printer),
@@ -38,8 +37,63 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     Ok(u8::from(built.failed || built.caches.is_empty()))
 }
 
-/// Prints the effect of a build.
-fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
+/// Builds and compares. A dry run installs nothing.
+fn build(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    judge: &ToolsJudge,
+    printer: &Printer,
+) -> Result<ModulesCachesView, Failure> {
+    match flags.to {
+        Some(ConvertTo::LmodCache) => of_lmod(flags, modulepaths, judge, printer),
+        _ => of_modules(flags, modulepaths, judge, printer),
+    }
+}
+
+/// Prints the effect of a build, and the tools' verdict about it.
+fn dry_run(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
+    let (changes, mut left_out) = plan(flags, modulepaths, printer)?;
+    if !flags.json {
+        printer.data(&terminal::modules_caches_plan(&changes, &left_out))?;
+    }
+    let began = Instant::now();
+    let built = match changes.is_empty() || flags.judges.no_verify {
+        true => None,
+        false => match judges::tools_of_trial(&flags.judges, printer)? {
+            Some(judge) => {
+                let is_out =
+                    |path: &&PathBuf| left_out.iter().any(|left_out| left_out.modulepath == shown(path));
+                let possible: Vec<PathBuf> =
+                    modulepaths.iter().filter(|path| !is_out(path)).cloned().collect();
+                Some(build(flags, &possible, &judge, printer)?)
+            }
+            None => None,
+        },
+    };
+    let fails = built.as_ref().is_some_and(|built| built.failed);
+    if flags.json {
+        let mut built = built.unwrap_or_else(|| nothing(String::new()));
+        left_out.append(&mut built.left_out);
+        printer.data(&output::json(&ModulesCachesView { pending: Some(changes), left_out, ..built })?)?;
+    } else if let Some(built) = built {
+        printer.talk(&format!("estimate: the real run takes about {} s", began.elapsed().as_secs().max(1)));
+        printer.talk(match fails {
+            true => "verdict: answers would differ, or a tool makes no cache: the last one would stay",
+            false => "verdict: no answer differs: it would be built",
+        });
+        for CacheBuilt { path, bytes, .. } in built.caches.iter().filter(|cache| cache.rebuilt) {
+            printer.detail(&format!("`{path}`: {bytes} bytes by {}", built.tool));
+        }
+    }
+    Ok(u8::from(fails))
+}
+
+/// The reasons to build caches, and the modulepaths that can have none.
+fn plan(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    printer: &Printer,
+) -> Result<(Vec<CacheChange>, Vec<CacheLeftOut>), Failure> {
     let mut changes: Vec<Stale> = Vec::new();
     let mut left_out = Vec::new();
     match flags.to {
@@ -60,16 +114,11 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
             }
         }
     }
-    let changes = told(&changes);
-    let text = match flags.json {
-        true => {
-            output::json(&ModulesCachesView { pending: Some(changes), left_out, ..nothing(String::new()) })?
-        }
-        false => terminal::modules_caches_plan(&changes, &left_out),
-    };
-    printer.data(&text)?;
-    Ok(0)
+    Ok((told(&changes), left_out))
 }
+
+/// Above this a load takes longer with a cache of Modules than without: the tool reads about 60 MB in a second.
+const LARGE: u64 = 1 << 20;
 
 fn tell(built: &ModulesCachesView, printer: &Printer) {
     for CacheBuilt { path, rebuilt, bytes, closed } in &built.caches {
@@ -92,6 +141,13 @@ fn tell(built: &ModulesCachesView, printer: &Printer) {
             ));
         }
         let settings = Path::new(path).join(lmod::SETTINGS);
+        if *bytes > LARGE && !settings.is_file() {
+            printer.hint(&format!(
+                "each load reads the {} whole; `MODULES_IGNORE_CACHE_SUBCMDS=load:restore`, from Modules 5.7 on, \
+                 keeps loads from it",
+                size(*bytes)
+            ));
+        }
         if settings.is_file() {
             printer.talk(&format!(
                 "users need `LMOD_RC={}`; with `LMOD_CACHED_LOADS=yes` load and Tab use it too",

@@ -12,15 +12,14 @@ use quell_modules::caches::{CacheRecord, UndoneCache};
 use quell_modules::convert::{
     self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Undone, Written,
 };
+use quell_modules::measure::{CommandCalls, ComparedCalls};
 use quell_modules::scan::{ModuleTree, ScanOptions};
 use quell_modules::verify::{self, ConversionJudge, Difference};
-use quell_modules::{Aside, ModulesError};
 use quell_report::view::{
-    ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
+    ConvertReason, ConvertedCalls, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView,
+    SCHEMA_VERSION,
 };
 use std::collections::BTreeSet;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -51,7 +50,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
-    let mut written = None;
+    let (mut written, mut calls) = (None, None);
     let began = Instant::now();
     if plan.is_possible() {
         let mut judge = judge(flags, printer)?;
@@ -61,20 +60,27 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         };
         match &mut judge {
             Some(judge) => {
-                written = Some(judged(flags, &mut plan, &again, destination.as_ref(), judge, printer)?)
+                written = Some(judged(flags, &mut plan, &again, destination.as_ref(), judge, printer)?);
+                calls = judge.calls.take();
             }
             None if flags.dry_run => {}
             None => written = Some(carried_out(&plan, destination.as_ref(), false, &mut verify::NoJudge)?),
         }
     }
     let told = match flags.json {
-        true => printer.data(&output::json(&json(&plan, destination.as_ref(), written.as_ref(), tools))?),
+        true => printer.data(&output::json(&json(
+            &plan,
+            destination.as_ref(),
+            written.as_ref(),
+            tools,
+            calls.as_ref(),
+        ))?),
         false => Ok(()),
     };
     if !flags.json || told.is_err() {
         tell(&plan, destination.as_ref(), written.as_ref(), printer);
         if flags.dry_run {
-            summary(&plan, written.as_ref(), began.elapsed(), printer);
+            summary(&plan, written.as_ref(), calls.as_ref(), began.elapsed(), printer);
         }
     }
     told?;
@@ -84,13 +90,15 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
 
 /// The judge that the flags ask for. A dry run does without one where no tool is installed.
 fn judge<'a>(flags: &ModulesConvert, printer: &'a Printer) -> Result<Option<judges::Watched<'a>>, Failure> {
-    let judge = match (judges::judge(&flags.judges, printer), flags.dry_run) {
-        (Err(_), true) if flags.judges.tools.is_empty() => {
-            printer.warn("no tool is asked, because none is installed here: `--tools PREFIX` names one");
-            return Ok(None);
-        }
-        (judge, _) => judge?,
+    let tools = match flags.judges.no_verify {
+        true => None,
+        false if flags.dry_run => match judges::tools_of_trial(&flags.judges, printer)? {
+            None => return Ok(None),
+            tools => tools,
+        },
+        false => Some(judges::tools(&flags.judges)?),
     };
+    let judge = tools.map(|tools| judges::Watched::new(tools, flags.dry_run, printer));
     match &judge {
         Some(judge) => {
             let tools: Vec<String> = judge.tools.tools.iter().map(ToString::to_string).collect();
@@ -148,10 +156,7 @@ fn carried_out(
         (Some(destination), false) => convert::write(plan, destination, judge).map_err(explain),
         (Some(destination), true) => convert::trial(plan, destination, judge).map_err(explain),
         (None, _) => {
-            let temporary = std::env::temp_dir();
-            let aside = Aside::new("quell-trial-", &temporary);
-            let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
-            std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?;
+            let aside = judges::trial_place()?;
             let destination = Destination::Out(aside.path().join("trees"));
             convert::trial(plan, &destination, judge).map_err(explain)
         }
@@ -159,7 +164,13 @@ fn carried_out(
 }
 
 /// Prints what a conversion would do, and whether it would be done.
-fn summary(plan: &ConversionPlan, written: Option<&Written>, took: Duration, printer: &Printer) {
+fn summary(
+    plan: &ConversionPlan,
+    written: Option<&Written>,
+    calls: Option<&ComparedCalls>,
+    took: Duration,
+    printer: &Printer,
+) {
     let count = |holds: fn(&FileChange) -> bool| {
         plan.trees.iter().flat_map(|tree| tree.changes.values()).filter(|change| holds(change)).count()
     };
@@ -172,9 +183,11 @@ fn summary(plan: &ConversionPlan, written: Option<&Written>, took: Duration, pri
     printer.talk(&format!(
         "summary: {gone} files go, {written_files} are written, {left} rc files stay, {hidden} names are hidden"
     ));
-    printer.detail(&format!(
-        "`avail` opens {gone} files fewer, a `load` those of its own name; `quell modules measure` counts the calls"
-    ));
+    if let Some(ComparedCalls { tool, module, rows }) = calls {
+        let row = |row: &CommandCalls| format!("{} {} -> {}", row.action.name(), row.old, row.new);
+        let rows: Vec<String> = rows.iter().map(row).collect();
+        printer.talk(&format!("calls on the trees: {} ({tool}, load {module})", rows.join(", ")));
+    }
     if written.is_some() {
         // It asks the same questions.
         printer.talk(&format!("estimate: the real run takes about {} s", took.as_secs().max(1)));
@@ -277,6 +290,7 @@ fn json(
     destination: Option<&Destination>,
     written: Option<&Written>,
     tools: Vec<String>,
+    calls: Option<&ComparedCalls>,
 ) -> ModulesConvertView {
     let done = written.filter(|written| written.differences.is_empty());
     let targets: Vec<&Option<PathBuf>> = done.iter().flat_map(|written| &written.targets).collect();
@@ -309,6 +323,11 @@ fn json(
             .map(|(name, value)| format!("{name}={value}"))
             .collect(),
         records: done.iter().flat_map(|written| &written.records).map(shown).collect(),
+        calls: calls
+            .iter()
+            .flat_map(|calls| &calls.rows)
+            .map(|&CommandCalls { action, old, new }| ConvertedCalls { command: action.name(), old, new })
+            .collect(),
     }
 }
 

@@ -7,13 +7,17 @@ use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use quell_base::{escape, shown};
-use quell_modules::ModulesError;
+use quell_modules::measure::{self, ComparedCalls, MeasureRequest};
+use quell_modules::trust;
 use quell_modules::verify::{
     ConversionJudge, Difference, JudgedComparison, JudgedSide, ToolsJudge, VerifyProgress,
 };
+use quell_modules::{Aside, ModulesError};
 use quell_report::view::ModulesDifference;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
 use std::num::NonZero;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -24,18 +28,36 @@ pub(super) struct Watched<'a> {
     printer: &'a Printer,
     /// The users that are not asked have been named, and modulepaths that modulefiles add.
     is_told: bool,
+    /// The calls on both sides are counted when no answer differs, other than by its words.
+    counts: bool,
+    /// The counted calls of the last plan.
+    pub(super) calls: Option<ComparedCalls>,
 }
 
 /// The number of modulepaths that one line names.
 const FEW: usize = 3;
 
-/// The judge that the flags ask for; `None` with `--no-verify`.
-pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<Option<Watched<'a>>, Failure> {
-    if flags.no_verify {
-        return Ok(None);
+/// The tools of a dry run, which does without where none is installed.
+pub(super) fn tools_of_trial(
+    flags: &ModulesJudges,
+    printer: &Printer,
+) -> Result<Option<ToolsJudge>, Failure> {
+    match tools(flags) {
+        Err(_) if flags.tools.is_empty() => {
+            printer.warn("no tool is asked, because none is installed here: `--tools PREFIX` names one");
+            Ok(None)
+        }
+        tools => tools.map(Some),
     }
-    let tools = self::tools(flags)?;
-    Ok(Some(Watched { tools, printer, is_told: false }))
+}
+
+/// A directory that every user can enter, for what is only compared.
+pub(super) fn trial_place() -> Result<Aside, Failure> {
+    let temporary = std::env::temp_dir();
+    let aside = Aside::new("quell-trial-", &temporary);
+    let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
+    std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?;
+    Ok(aside)
 }
 
 /// The installed tools and the users that ask them.
@@ -46,6 +68,13 @@ pub(super) fn tools(flags: &ModulesJudges) -> Result<ToolsJudge, Failure> {
     Ok(ToolsJudge { tools, users, members, variables: site::variables(), jobs })
 }
 
+impl<'a> Watched<'a> {
+    /// With `counts` the judge also counts the calls that a conversion saves.
+    pub(super) fn new(tools: ToolsJudge, counts: bool, printer: &'a Printer) -> Self {
+        Self { tools, printer, is_told: false, counts, calls: None }
+    }
+}
+
 impl ConversionJudge for Watched<'_> {
     fn differences(&mut self, old: &JudgedSide, new: &JudgedSide) -> Result<Vec<Difference>, ModulesError> {
         let compared = drawn(&self.tools, [old, new], None, self.printer)?;
@@ -53,8 +82,43 @@ impl ConversionJudge for Watched<'_> {
             compared.unasked.iter().for_each(|unasked| self.printer.talk(&unasked.to_string()));
             tell_added(&compared.added.iter().cloned().collect(), self.printer);
         }
+        if !compared.differences.iter().all(Difference::is_rewording) {
+            // The next plan is another one.
+            self.calls = None;
+        } else if self.counts && self.calls.is_none() {
+            // The first comparison of a plan has the settings that its users need. The verdict does not depend on the counts.
+            match calls(&self.tools, old, new) {
+                Ok(calls) => self.calls = calls,
+                Err(error) => self.printer.warn(&format!("the saved calls are not counted: {error}")),
+            }
+        }
         Ok(compared.differences)
     }
+}
+
+/// Counts the calls of the first tool on both sides, as a user without rights of root. `None` without a tool.
+fn calls(
+    judge: &ToolsJudge,
+    old: &JudgedSide,
+    new: &JudgedSide,
+) -> Result<Option<ComparedCalls>, ModulesError> {
+    let Some(tool) = judge.tools.first() else { return Ok(None) };
+    let user = judge.users.first().cloned().unwrap_or_else(site::unprivileged);
+    let place = std::env::temp_dir();
+    let failed = |source| ModulesError::write(&place)(source);
+    let work = Aside::new("quell-measure-", &place).map_err(failed)?;
+    trust::let_pass(work.path(), &user).map_err(failed)?;
+    let request = MeasureRequest {
+        tool: tool.clone(),
+        modulepaths: Vec::new(),
+        user,
+        variables: judge.variables.clone(),
+        module: None,
+        quell: std::env::current_exe().map_err(failed)?,
+        work: work.path().canonicalize().map_err(failed)?,
+        runs: 1,
+    };
+    measure::of_sides(&request, old, new).map(Some)
 }
 
 /// Progress in a log, where no line is drawn over.

@@ -123,10 +123,15 @@ pub(super) fn followers(named: &[PathBuf], users: &[String]) -> Result<(Vec<Tool
 /// The user for measurements: the first named user; else `nobody` for root, and for other users themselves.
 pub(super) fn measurer(named: &[String]) -> Result<User, Failure> {
     let named = users(named)?.into_iter().next();
-    Ok(named.unwrap_or_else(|| match rustix::process::geteuid().is_root() {
+    Ok(named.unwrap_or_else(unprivileged))
+}
+
+/// `nobody` for root; other users themselves.
+pub(super) fn unprivileged() -> User {
+    match rustix::process::geteuid().is_root() {
         true => User::new("nobody", NOBODY, NOBODY, Vec::new()),
         false => User::ourselves(),
-    }))
+    }
 }
 
 /// A user with all groups, from `id`, which knows LDAP and other directories too.

@@ -109,8 +109,9 @@ impl FrozenTier {
             if self.bindings.is_altered(nid) {
                 return Err(Errno::CANCELED);
             }
-            self.packed.memory.ensure(piece)?;
-            self.bindings.device.store(node, offset, piece)?;
+            let held = self.packed.memory.hold(piece)?;
+            self.bindings.device.store(node, offset, &held)?;
+            held.give_to_kernel();
             if self.bindings.is_altered(nid) {
                 // A program wrote to the file meanwhile: the store may have replaced its bytes.
                 self.bindings.device.forget_inode(node)?;
@@ -167,7 +168,7 @@ impl FrozenTier {
         let mut buffer = vec![0; COMPARED];
         for run in part.runs() {
             for (number, held) in run.bytes.chunks(COMPARED).enumerate() {
-                self.packed.memory.ensure(held)?;
+                let held = self.packed.memory.hold(held)?;
                 let there = &mut buffer[..held.len()];
                 let read =
                     self.bindings.originals.read(original, there, run.offset + (number * COMPARED) as u64)?;

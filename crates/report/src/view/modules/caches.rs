@@ -11,7 +11,7 @@ pub struct ModulesCachesView {
     pub schema_version: u32,
     /// The tool that built them.
     pub tool: String,
-    /// Shape: one entry a cache.
+    /// Shape: one entry a cache; with `--dry-run` the caches as they would be.
     pub caches: Vec<CacheBuilt>,
     /// Modulepaths that have no cache, and why.
     pub left_out: Vec<CacheLeftOut>,

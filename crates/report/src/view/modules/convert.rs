@@ -27,6 +27,19 @@ pub struct ModulesConvertView {
     pub settings: Vec<String>,
     /// Files by which it can be undone.
     pub records: Vec<String>,
+    /// Calls of a listing, a load and a login shell on old and new trees, counted by `--dry-run`; empty without a tool.
+    pub calls: Vec<ConvertedCalls>,
+}
+
+/// The calls of a command on the trees.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConvertedCalls {
+    /// `avail`, `load` or `login`.
+    pub command: &'static str,
+    /// With the old modulepaths.
+    pub old: u64,
+    /// With the new ones.
+    pub new: u64,
 }
 
 /// The conversion of a modulepath.

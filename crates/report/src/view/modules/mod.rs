@@ -11,7 +11,9 @@ mod verify;
 pub use audit::{AuditFinding, ModulesAuditView};
 pub use caches::{CacheBuilt, ModulesCachesView};
 pub use check::{CacheChange, CacheLeftOut, ModulesCheckView};
-pub use convert::{ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView};
+pub use convert::{
+    ConvertReason, ConvertedCalls, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView,
+};
 pub use example::ModulesExampleView;
 pub use measure::{
     MeasuredAdvice, MeasuredRecommendation, MeasuredStrategy, MeasuredTool, ModulesMeasureView,

@@ -1,5 +1,7 @@
 //! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
 
+mod ranks;
+
 use crate::failure::Failure;
 use crate::flags::Calibrate;
 use crate::host;
@@ -9,8 +11,9 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 use quell_base::shell::quoted_name;
 use quell_base::{escape, shown};
-use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};
+use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting, ClientLink};
 use quell_trace::ServedBy;
+use ranks::Side;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -36,14 +39,19 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
         may_be_written(file, flags.force)?;
     }
     let signals = Signals::watch()?;
-    leftovers::name("calibration", &quell_calibrate::leftovers(&flags.directory), printer);
-    quell_calibrate::check(&flags.directory, &flags.bounds())
-        .map_err(|error| explain(error, flags, &signals))?;
+    let explained = |error| explain(error, flags, &signals);
+    quell_calibrate::check(&flags.directory, &flags.bounds()).map_err(explained)?;
+    let left = quell_calibrate::leftovers(&flags.directory);
+    let ranks = match ranks::meet(flags, &signals)? {
+        Side::Leads(ranks) => ranks,
+        Side::HasWorked => return Ok(0),
+    };
+    leftovers::name("calibration", &left, printer);
     warn_of_local(&flags.directory, printer);
-    let calibration = measure(flags, &signals, printer).map_err(|error| explain(error, flags, &signals))?;
+    let calibration = measure(flags, ranks, &signals, printer).map_err(explained)?;
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
-    let profile = calibration.profile(&name, note(flags, &kind));
+    let profile = calibration.profile(&name, note(flags, &kind, calibration.clients));
     // The tables took minutes. They are printed first, so that a profile that cannot be written does not lose them.
     let view = quell_report::view::calibrate(&calibration, &profile);
     printer.data(&quell_report::terminal::calibrate(&view, printer.style()))?;
@@ -64,14 +72,20 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     Ok(0)
 }
 
-fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Calibration, CalibrateError> {
+fn measure(
+    flags: &Calibrate,
+    ranks: Vec<ClientLink>,
+    signals: &Signals,
+    printer: &Printer,
+) -> Result<Calibration, CalibrateError> {
     let directory = flags.directory.canonicalize();
     let directory =
         directory.map_err(|source| CalibrateError::Directory { path: flags.directory.clone(), source })?;
     let ourselves = std::env::current_exe()
         .map_err(|source| CalibrateError::Start { process: "a process of quell".into(), source })?;
     let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
-    let others = flags.second_client.iter().map(|words| behind(words, &worker)).collect::<Result<_, _>>()?;
+    let commands = flags.second_client.iter().map(|words| behind(words, &worker).map(ClientLink::Command));
+    let others = commands.chain(ranks.into_iter().map(Ok)).collect::<Result<_, _>>()?;
     let stop = || signals.have_come();
     let setting =
         CalibrationSetting { directory: &directory, worker, others, bounds: flags.bounds(), stop: &stop };
@@ -158,10 +172,10 @@ fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failu
     Failure::new(error).hint(hint)
 }
 
-fn note(flags: &Calibrate, kind: &str) -> String {
-    let clients = match flags.second_client.len() {
-        0 => "one client".to_owned(),
-        others => format!("{} clients", others + 1),
+fn note(flags: &Calibrate, kind: &str, clients: u16) -> String {
+    let clients = match clients {
+        1 => "one client".to_owned(),
+        clients => format!("{clients} clients"),
     };
     let quick = if flags.quick { " --quick" } else { "" };
     format!("quell calibrate{quick} {}, {kind}, {clients}, from {}", shown(&flags.directory), host::name())

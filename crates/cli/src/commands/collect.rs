@@ -1,0 +1,82 @@
+//! `quell collect`.
+
+use crate::failure::Failure;
+use crate::flags::Collect;
+use crate::printer::Printer;
+use crate::{host, traces};
+use quell_base::number::counted;
+use quell_base::shown;
+use quell_fleet::{Compacted, DataSet, Engine, FleetError, JobRow, Replaced};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::process::Command;
+
+pub(crate) fn run(flags: &Collect, printer: &mut Printer) -> Result<u8, Failure> {
+    let data_set = DataSet::new(&flags.output);
+    if !flags.traces.is_empty() {
+        add(flags, &data_set, printer)?;
+    }
+    if flags.compact {
+        compact(&data_set, printer)?;
+    }
+    Ok(0)
+}
+
+fn compact(data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
+    let compacted =
+        Engine::find().and_then(|engine| quell_fleet::compact(data_set, engine, host::now() as i64));
+    let Compacted { days, files, without_exchange } = compacted.map_err(explain)?;
+    let name = shown(data_set.directory());
+    match days {
+        0 => printer.talk(&format!("`{name}` has nothing to compact")),
+        _ => printer.talk(&format!("compacted `{name}`: {} into {days}", counted(files, "file"))),
+    }
+    if without_exchange {
+        printer.warn("this file system cannot exchange directories: for a moment a reader saw jobs twice, with the same `id`");
+    }
+    Ok(())
+}
+
+fn add(flags: &Collect, data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
+    let mut names = HashMap::new();
+    let mut name = |user: u32| names.entry(user).or_insert_with(|| user_name(user)).clone();
+    let jobs = flags.traces.iter().map(|trace| JobRow::of(trace, &mut name));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>().map_err(explain)?;
+    let Replaced(again) = data_set.append(&jobs).map_err(explain)?;
+    // Most often there is none to end; where this user may not, another ends it.
+    _ = quell_fleet::finish(data_set);
+    let again = match again {
+        0 => String::new(),
+        again => format!(", {again} of them again"),
+    };
+    printer.talk(&format!(
+        "added {} to `{}`{again}",
+        counted(jobs.len() as u64, "job"),
+        shown(&flags.output)
+    ));
+    Ok(())
+}
+
+/// The name of a user, as the node knows it. The binary is static and asks no directory service itself.
+fn user_name(user: u32) -> Option<String> {
+    let output = Command::new("getent").args(["passwd", &user.to_string()]).output().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout);
+    line.split(':').next().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+/// A failure of the data set, with what helps.
+pub(super) fn explain(error: FleetError) -> Failure {
+    let hint = match &error {
+        FleetError::Trace(_) => None,
+        FleetError::NoEngine => Some("`pip install duckdb`, or ask another engine what `--sql` prints"),
+        FleetError::Engine { .. } => Some("the data set is a directory that `quell collect` filled"),
+        FleetError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Some("those who collect must be allowed to write in the data set")
+        }
+        FleetError::Io { .. } | FleetError::Busy { .. } => None,
+    };
+    match error {
+        FleetError::Trace(error) => traces::explain(error),
+        error => Failure::new(error).hints(hint),
+    }
+}

@@ -1,0 +1,93 @@
+//! `quell fleet`.
+
+use super::collect::explain;
+use crate::failure::Failure;
+use crate::flags::Fleet;
+use crate::output::{json, only_one_on_stdout};
+use crate::printer::Printer;
+use crate::{host, html};
+use quell_base::shown;
+use quell_fleet::{Engine, FleetRow, Grouping, Question, Repeats};
+use quell_report::view::{FleetCost, FleetTable, FleetView, SCHEMA_VERSION};
+use quell_report::{openmetrics, terminal};
+use std::path::Path;
+
+pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
+    only_one_on_stdout(&[
+        ("--json", flags.json),
+        ("--openmetrics", flags.openmetrics),
+        ("--sql", flags.sql.is_some()),
+        ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
+    ])?;
+    let since = flags.since.map(|ago| (host::now() as i64).saturating_sub_unsigned(ago.0));
+    let question = Question { since, rows: flags.rows };
+    let mut groupings = vec![Grouping::All];
+    for by in &flags.by {
+        if !groupings.contains(&by.grouping()) {
+            groupings.push(by.grouping());
+        }
+    }
+    if let Some(dialect) = flags.sql {
+        let dialect = dialect.dialect();
+        let queries = groupings.iter().map(|grouping| question.sql(*grouping, dialect, Repeats::Possible));
+        let statements = std::iter::once(Question::view(dialect).to_owned()).chain(queries);
+        printer.data(&statements.map(|statement| statement + ";\n").collect::<Vec<_>>().join("\n"))?;
+        return Ok(0);
+    }
+    verify(&flags.directory)?;
+    let answer = Engine::find().and_then(|engine| engine.ask(&flags.directory, &question, &groupings));
+    let view = view(flags, since, &groupings, answer.map_err(explain)?);
+    if let Some(file) = &flags.html {
+        html::write(&quell_report::html::fleet(&view), file, printer)?;
+    }
+    match (flags.json, flags.openmetrics, &flags.html) {
+        (true, ..) => printer.data(&json(&view)?)?,
+        (_, true, _) => printer.data(&openmetrics::fleet(&view))?,
+        (_, _, Some(_)) => {}
+        (_, _, None) => printer.data(&terminal::fleet(&view, printer.style()))?,
+    }
+    Ok(0)
+}
+
+/// Refuses what is no data set: engines would say so in many words.
+fn verify(directory: &Path) -> Result<(), Failure> {
+    let jobs = directory.join("jobs");
+    let has_any = jobs.read_dir().is_ok_and(|mut days| days.next().is_some());
+    if has_any {
+        return Ok(());
+    }
+    let failure = Failure::message(format!("`{}` holds no jobs", shown(directory)));
+    Err(failure.hint("`quell collect T... -o DIR` adds them"))
+}
+
+fn view(flags: &Fleet, since: Option<i64>, groupings: &[Grouping], rows: Vec<FleetRow>) -> FleetView {
+    let of = |grouping: &Grouping| {
+        let name = grouping.name();
+        rows.iter().filter(move |row| row.grouped_by == name).map(cost)
+    };
+    let none =
+        FleetCost { operations_after: Some(0), missed: Some(0), seconds: Some(0.0), ..FleetCost::default() };
+    FleetView {
+        schema_version: SCHEMA_VERSION,
+        data_set: shown(&flags.directory),
+        since: since.map(quell_base::date::utc),
+        all: of(&Grouping::All).next().unwrap_or(none),
+        tables: groupings[1..]
+            .iter()
+            .map(|grouping| FleetTable { by: grouping.name().to_owned(), rows: of(grouping).collect() })
+            .collect(),
+    }
+}
+
+fn cost(row: &FleetRow) -> FleetCost {
+    // Sums arrive as floats. The cast truncates, saturates, and maps negative numbers to 0.
+    let whole = |number: f64| number as u64;
+    FleetCost {
+        name: row.name.clone(),
+        jobs: whole(row.jobs),
+        operations: whole(row.operations),
+        operations_after: row.operations_after.map(whole),
+        missed: row.missed.map(whole),
+        seconds: row.seconds,
+    }
+}

@@ -1,0 +1,134 @@
+//! DuckDB, as a program or as a module of Python. It is asked by a query in its arguments, and answers with a line of JSON
+//! for each row.
+
+use crate::{Dialect, FleetError, FleetRow, Grouping, Question, Repeats};
+use quell_base::escape;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// An engine of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Engine(Form);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Program,
+    Module,
+}
+
+impl Engine {
+    /// Looks for the program `duckdb`, then for the module of `python3`.
+    ///
+    /// # Errors
+    /// [`FleetError::NoEngine`].
+    pub fn find() -> Result<Self, FleetError> {
+        let forms = [(Form::Program, "duckdb", "-version"), (Form::Module, "python3", PROBE)];
+        let answers = |(_, program, words): &(Form, &str, &str)| {
+            let words = if *program == "python3" { vec!["-c", words] } else { vec![*words] };
+            let run = Command::new(program).args(words).current_dir("/").stdin(Stdio::null()).output();
+            run.is_ok_and(|output| output.status.success())
+        };
+        forms.into_iter().find(answers).map(|(form, ..)| Self(form)).ok_or(FleetError::NoEngine)
+    }
+
+    /// Asks the data set in `directory`. Shape: the rows of each grouping in its order.
+    ///
+    /// # Errors
+    /// [`FleetError::Engine`] for a file that is no table of jobs.
+    pub fn ask(
+        self,
+        directory: &Path,
+        question: &Question,
+        groupings: &[Grouping],
+    ) -> Result<Vec<FleetRow>, FleetError> {
+        let query = |repeats| move |grouping: &Grouping| question.sql(*grouping, Dialect::DuckDb, repeats);
+        let quick = groupings.iter().map(query(Repeats::None));
+        let queries: Vec<String> = quick.chain([question.repeats()]).collect();
+        let mut answer = self.rows(directory, &queries)?;
+        match answer.pop() {
+            Some(repeated) if repeated.jobs > 0.0 => {
+                let queries: Vec<String> = groupings.iter().map(query(Repeats::Possible)).collect();
+                self.rows(directory, &queries)
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    fn rows(self, directory: &Path, queries: &[String]) -> Result<Vec<FleetRow>, FleetError> {
+        let mut script = format!("{SETTINGS}{};\n", Question::view(Dialect::DuckDb));
+        for query in queries {
+            script += &format!("COPY ({query}) TO '/dev/stdout' (FORMAT json);\n");
+        }
+        for attempt in 1.. {
+            match self.run(directory, &script) {
+                // A file was listed, and its day was compacted before it was opened.
+                Err(FleetError::Engine { .. }) if attempt < ATTEMPTS => {}
+                answer => return answer.and_then(|text| rows(&text)),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Runs statements in `directory`; returns what they print.
+    pub(crate) fn run(self, directory: &Path, script: &str) -> Result<Vec<u8>, FleetError> {
+        let run = self.command(script).current_dir(directory).stdin(Stdio::null()).output();
+        let Output { status, stdout, stderr } = run.map_err(FleetError::io("ask", directory))?;
+        match status.success() {
+            true => Ok(stdout),
+            false => Err(FleetError::Engine { reason: reason(&stderr) }),
+        }
+    }
+
+    fn command(self, script: &str) -> Command {
+        match self.0 {
+            Form::Program => {
+                let mut command = Command::new("duckdb");
+                command.args(["-init", "/dev/null", "-batch", "-bail", "-c", script]);
+                command
+            }
+            Form::Module => {
+                let mut command = Command::new("python3");
+                command.args(["-c", MODULE, script]);
+                command
+            }
+        }
+    }
+}
+
+/// Looks for the module without loading it, which takes a tenth of a second.
+const PROBE: &str = "import importlib.util, sys; sys.exit(importlib.util.find_spec('duckdb') is None)";
+
+/// The working directory is a data set in which others write: no module comes from there.
+const MODULE: &str = "import sys
+sys.path[:] = [place for place in sys.path if place.startswith('/')]
+sys.dont_write_bytecode = True
+import duckdb
+try:
+    duckdb.connect().execute(sys.argv[1])
+except Exception as error:
+    sys.exit(str(error))
+";
+
+/// Nothing is fetched, and nothing is written into the data set.
+const SETTINGS: &str = "SET autoinstall_known_extensions = false;
+SET temp_directory = '';
+SET preserve_insertion_order = false;
+";
+
+/// Times that a question is asked.
+const ATTEMPTS: u32 = 3;
+
+fn rows(text: &[u8]) -> Result<Vec<FleetRow>, FleetError> {
+    let rows = serde_json::Deserializer::from_slice(text).into_iter().collect::<Result<_, _>>();
+    rows.map_err(|error: serde_json::Error| FleetError::Engine { reason: error.to_string() })
+}
+
+/// The first lines of its message: later ones repeat the query.
+fn reason(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gave no reason");
+    escape(line).chars().take(LONGEST).collect()
+}
+
+/// Characters of a reason at most.
+const LONGEST: usize = 300;

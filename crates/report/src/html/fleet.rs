@@ -1,0 +1,62 @@
+//! The page of many jobs: words and tables, and no script.
+
+use super::document::{Document, document};
+use super::escape::prose;
+use super::tables::{section, table, titles};
+use crate::number::{counted, grouped, percent};
+use crate::view::{FleetCost, FleetTable, FleetView};
+use maud::{Markup, html};
+
+/// The permissions that the page gives the browser.
+const POLICY: &str = include_str!("../../web/dist/policy.txt");
+
+/// The page of `quell fleet --html`.
+pub fn fleet(fleet: &FleetView) -> String {
+    let all = &fleet.all;
+    let since = fleet.since.as_ref().map(|since| format!(" since {since} UTC")).unwrap_or_default();
+    let (jobs, operations) = (counted(all.jobs, "job"), counted(all.operations, "metadata operation"));
+    let title = format!("{jobs}{since}, {operations}");
+    let left = all.operations_after.unwrap_or(all.operations);
+    let saved = all.operations.saturating_sub(left);
+    let body = html! {
+        section #fleet aria-labelledby="fleet-title" {
+            p.ran { code { (prose(&fleet.data_set)) } }
+            h1 #fleet-title { (title) "." }
+            p { "Remedies save " (grouped(saved)) " (" (percent(saved, all.operations)) "); " (grouped(left)) " remain." }
+        }
+        @for table in &fleet.tables { (by(table, all)) }
+    };
+    document(&Document {
+        title: &title,
+        description: &title,
+        body,
+        first: "fleet",
+        missing: "",
+        foot: "Counts of recorded jobs.",
+        data: &[],
+        script: "",
+        policy: POLICY,
+    })
+}
+
+fn by(rows: &FleetTable, all: &FleetCost) -> Markup {
+    let head = html! {
+        th.words scope="col" { (rows.by) }
+        (titles(&["jobs", "operations", "share", "missed", "saved"]))
+    };
+    let number = |number: Option<u64>| number.map(grouped).unwrap_or_default();
+    let body = html! {
+        @for row in &rows.rows {
+            tr {
+                th scope="row" { (prose(&row.name)) }
+                td { (grouped(row.jobs)) }
+                td { (grouped(row.operations)) }
+                td { (percent(row.operations, all.operations)) }
+                td { (number(row.missed)) }
+                td { (number(row.operations_after.map(|after| row.operations.saturating_sub(after)))) }
+            }
+        }
+    };
+    let lead = "Most operations first; saved is what the remedies of the findings take away.";
+    section(&format!("by-{}", rows.by), &format!("By {}", rows.by), lead, &table(&head, &body))
+}

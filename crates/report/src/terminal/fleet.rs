@@ -1,0 +1,42 @@
+//! `quell fleet`: all jobs in a line, then a table for each property.
+
+use super::Page;
+use crate::Style;
+use crate::number::{counted, grouped, percent};
+use crate::table::TextTable;
+use crate::text::{TextRole, clean};
+use crate::view::{FleetCost, FleetTable, FleetView};
+
+/// The cost of many jobs.
+pub fn fleet(fleet: &FleetView, style: Style) -> String {
+    let mut page = Page::new(style);
+    let all = &fleet.all;
+    let since = fleet.since.as_ref().map(|since| format!(" since {since} UTC")).unwrap_or_default();
+    page.entry("jobs", &format!("{}{since}", grouped(all.jobs)), TextRole::Plain);
+    page.entry("asked", &counted(all.operations, "metadata operation"), TextRole::Plain);
+    let left = all.operations_after.unwrap_or(all.operations);
+    let saved = all.operations.saturating_sub(left);
+    let savings = format!("{} ({})", grouped(saved), percent(saved, all.operations));
+    page.entry("remedies", &format!("save {savings}, {} remain", grouped(left)), TextRole::Plain);
+    fleet.tables.iter().for_each(|table| page.section(&format!("by {}", table.by), &text_table(table, all)));
+    page.finished()
+}
+
+fn text_table(table: &FleetTable, all: &FleetCost) -> TextTable {
+    let has = |of: fn(&FleetCost) -> bool| table.rows.iter().any(of);
+    let (misses, remedies) = (has(|row| row.missed.is_some()), has(|row| row.operations_after.is_some()));
+    let mut text = TextTable::default().number("jobs").number("operations").number("share");
+    for (title, shown) in [("missed", misses), ("saved", remedies)] {
+        text = if shown { text.number(title) } else { text };
+    }
+    let mut text = text.path(&table.by);
+    for row in &table.rows {
+        let mut cells =
+            vec![grouped(row.jobs), grouped(row.operations), percent(row.operations, all.operations)];
+        cells.extend(row.missed.map(grouped));
+        cells.extend(row.operations_after.map(|after| grouped(row.operations.saturating_sub(after))));
+        cells.push(clean(&row.name));
+        text.row(cells);
+    }
+    text
+}
