@@ -130,6 +130,7 @@ repeated-stats\t''
 search-list-misses\t''
 search-path-misses\t''
 small-files-by-every-rank\t''
+temporary-files\t''
 tiny-reads\t''
 tiny-writes\t''
 any\t''"

@@ -31,6 +31,17 @@ pub struct Habits {
     pub creates: u32,
     /// The recording changed it, its content or its attributes, or locked it.
     pub changed: bool,
+    /// A recording made this name, and removed it before its end.
+    pub temporary: bool,
+    /// A recording made this name and left it, moved it, or changed what it found there.
+    pub lasting: bool,
+}
+
+impl Habits {
+    /// True for the name of a temporary file or directory: no recording left anything of it, or changed what was there before.
+    pub(crate) const fn is_temporary(&self) -> bool {
+        self.temporary && !self.lasting
+    }
 }
 
 impl AddAssign for Habits {
@@ -47,17 +58,76 @@ impl AddAssign for Habits {
             (&mut self.creates, other.creates),
         ];
         pairs.into_iter().for_each(|(mine, others)| *mine = mine.saturating_add(others));
-        self.changed = self.changed || other.changed;
+        self.changed |= other.changed;
+        self.temporary |= other.temporary;
+        self.lasting |= other.lasting;
+    }
+}
+
+/// The life of a name in one recording, by the calls that succeeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum NameLife {
+    /// No call succeeded on it.
+    #[default]
+    Unknown,
+    /// It was there before the recording asked for it.
+    Found,
+    /// The recording made it.
+    Made,
+    /// The recording made it and removed it.
+    Removed,
+    /// Other nodes, or later runs, see what the recording did to it.
+    Lasting,
+}
+
+impl NameLife {
+    /// The life after an event that succeeded.
+    fn after(self, event: &Event) -> Self {
+        let creates = creates(event);
+        match (self, event.call) {
+            (Self::Lasting, _) => Self::Lasting,
+            (_, Call::Rename | Call::Renameat | Call::Renameat2 | Call::Link | Call::Linkat) => Self::Lasting,
+            (Self::Made | Self::Removed, Call::Unlink | Call::Unlinkat | Call::Rmdir) => Self::Removed,
+            (Self::Unknown | Self::Removed | Self::Made, _) if creates => Self::Made,
+            (Self::Unknown | Self::Found, _) if event.call.class() == Class::Change || creates => {
+                Self::Lasting
+            }
+            (Self::Unknown, _) => Self::Found,
+            (life, _) => life,
+        }
     }
 }
 
 /// The habits of a path of one recording, being counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HabitTally {
-    pub(crate) habits: Habits,
+    habits: Habits,
+    life: NameLife,
     /// The last process that opened it, and the last that asked for its attributes.
     opener: Option<ProgramNumber>,
     asker: Option<ProgramNumber>,
+}
+
+impl HabitTally {
+    /// Notes that an event changed the content or the attributes.
+    pub(crate) fn change(&mut self) {
+        self.habits.changed = true;
+    }
+
+    /// Notes that another name of the same call became this one: the new name of a rename or of a link.
+    pub(crate) fn take(&mut self) {
+        self.life = NameLife::Lasting;
+    }
+
+    /// The habits at the end of the recording.
+    pub(crate) fn finish(&self) -> Habits {
+        let lasting = match self.life {
+            NameLife::Made | NameLife::Lasting => true,
+            NameLife::Unknown | NameLife::Found => self.habits.changed,
+            NameLife::Removed => false,
+        };
+        Habits { temporary: self.life == NameLife::Removed, lasting, ..self.habits }
+    }
 }
 
 /// A program that runs in a process, from one `execve` to the next. Never 0, so that `None` takes no room.
@@ -99,6 +169,7 @@ impl HabitJudge {
             bump(&mut habits.not_links, is_no_link);
             return;
         };
+        tally.life = tally.life.after(event);
         match event.call.class() {
             Class::Stat | Class::Access => match event.path {
                 Some(path) if Some(path) != self.empty => {
@@ -113,14 +184,14 @@ impl HabitJudge {
                 let program = self.programs.get(event.process.0 as usize).copied();
                 bump(&mut habits.opens, true);
                 bump(&mut habits.reopened, program.is_some() && tally.opener == program);
-                bump(&mut habits.creates, event.call == Call::Creat || event.flags & O_CREAT != 0);
+                bump(&mut habits.creates, creates(event));
                 tally.opener = program;
             }
             Class::List => {
                 bump(&mut habits.list_calls, true);
                 bump(&mut habits.listings, value == 0);
             }
-            Class::Change => bump(&mut habits.creates, makes_a_name(event.call)),
+            Class::Change => bump(&mut habits.creates, creates(event)),
             _ => {}
         }
     }
@@ -153,9 +224,13 @@ pub(crate) fn changes_second(event: &Event) -> bool {
         && (class == Class::Change || matches!(event.call, Call::CopyFileRange | Call::Splice | Call::Tee))
 }
 
-fn makes_a_name(call: Call) -> bool {
-    use Call::{Mkdir, Mkdirat, Mknod, Mknodat, Symlink, Symlinkat};
-    matches!(call, Mkdir | Mkdirat | Mknod | Mknodat | Symlink | Symlinkat)
+/// True for an open that is to create its target, and for `mkdir`, `mknod` and `symlink` of it.
+fn creates(event: &Event) -> bool {
+    use Call::{Creat, Mkdir, Mkdirat, Mknod, Mknodat, Symlink, Symlinkat};
+    match event.call {
+        Creat | Mkdir | Mkdirat | Mknod | Mknodat | Symlink | Symlinkat => true,
+        call => call.class() == Class::Open && event.flags & O_CREAT != 0,
+    }
 }
 
 fn bump(count: &mut u32, applies: bool) {

@@ -137,7 +137,7 @@ impl<'a> Tally<'a> {
     pub fn finish(self) -> Summary {
         let mut summary = self.rest;
         for (path, tally) in self.paths.iter().zip(&self.by_path) {
-            let habits = tally.habits.habits;
+            let habits = tally.habits.finish();
             if tally.counts.metadata_operations > 0 {
                 *summary.paths.entry(path.1.into()).or_default() += PathCounts { habits, ..tally.counts };
             }
@@ -255,17 +255,23 @@ impl<'a> Tally<'a> {
     }
 
     fn note_changes(&mut self, event: &Event) {
-        let mut note = |path: Option<PathId>| {
-            if let Some(path) = path.and_then(|path| self.by_path.get_mut(path.0 as usize)) {
-                path.habits.habits.changed = true;
+        if changes(event)
+            && let Some(path) = self.path(event.target)
+        {
+            path.habits.change();
+        }
+        if changes_second(event)
+            && let Some(path) = self.path(event.target2)
+        {
+            path.habits.change();
+            if event.call.class() == Class::Change {
+                path.habits.take();
             }
-        };
-        if changes(event) {
-            note(event.target);
         }
-        if changes_second(event) {
-            note(event.target2);
-        }
+    }
+
+    fn path(&mut self, path: Option<PathId>) -> Option<&mut PathTally> {
+        self.by_path.get_mut(path?.0 as usize)
     }
 
     fn served_by(&self, mount: MountId) -> Option<ServedBy> {

@@ -567,6 +567,58 @@ fn creates() {
     assert_eq!(finding.remedy.metadata_operations_after, 1 + 5);
 }
 
+/// A file that is made, asked for and removed again.
+fn make_and_remove(made: &mut Made, path: &str) {
+    made.call(Call::Openat, path, FOUND).flags = O_CREAT;
+    made.call(Call::Newfstatat, path, FOUND);
+    made.call(Call::Unlink, path, FOUND);
+}
+
+#[test]
+fn temporary_files() {
+    let storm = |operations| {
+        let mut made = Made::of(&["app", "in put"]);
+        made.call(Call::Mkdir, "/lustre/tmp/met.1", FOUND);
+        let files = (operations - 2) / 3;
+        (0..files).for_each(|n| make_and_remove(&mut made, &format!("/lustre/tmp/met.1/{n}")));
+        let mut made = made.repeat((operations - 2) % 3, Call::Stat, "/lustre/tmp/met.1/0", ABSENT);
+        made.call(Call::Rmdir, "/lustre/tmp/met.1", FOUND);
+        made.call(Call::Openat, "/lustre/out", FOUND).flags = O_CREAT;
+        made.summary()
+    };
+    let finding = fires_above("temporary-files", 1000, storm);
+    assert_eq!(finding.remedy.metadata_operations_after, 1);
+    assert!(
+        of("many-creates", &storm(9000)).is_empty(),
+        "one file does not take the place of temporary ones"
+    );
+}
+
+#[test]
+fn no_scratch_directory_where_something_lasts_or_where_the_node_alone_looks() {
+    let storm = |directory: &str, last: &dyn Fn(&mut Made)| {
+        let mut made = Made::of(&["app"]);
+        (0..1000).for_each(|n| make_and_remove(&mut made, &format!("{directory}/{n}")));
+        last(&mut made);
+        of("temporary-files", &made.summary()).len()
+    };
+    assert_eq!(storm("/lustre/tmp", &|_| ()), 1);
+    assert_eq!(storm("/tmp", &|_| ()), 0);
+    let name = "/lustre/tmp/result";
+    assert_eq!(storm("/lustre/tmp", &|made| made.call(Call::Openat, name, FOUND).flags = O_CREAT), 0, "made");
+    assert_eq!(storm("/lustre/tmp", &|made| _ = made.call(Call::Unlink, name, FOUND)), 0, "removed");
+    assert_eq!(storm("/lustre/tmp", &|made| _ = made.call(Call::Chmod, name, FOUND)), 0, "changed");
+    let renamed = |made: &mut Made| {
+        make_and_remove(made, "/lustre/tmp/new");
+        let target2 = Some(made.paths.intern(name.as_bytes()));
+        made.call(Call::Openat, "/lustre/tmp/new", FOUND).flags = O_CREAT;
+        made.call(Call::Rename, "/lustre/tmp/new", FOUND).target2 = target2;
+    };
+    assert_eq!(storm("/lustre/tmp", &renamed), 0, "renamed");
+    let read = |made: &mut Made| (0..4000).for_each(|_| _ = made.call(Call::Stat, name, FOUND));
+    assert_eq!(storm("/lustre/tmp", &read), 0, "other files are asked for more");
+}
+
 #[test]
 fn files_that_every_rank_reads() {
     let storm = |files| {

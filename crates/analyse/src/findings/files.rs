@@ -62,7 +62,9 @@ const ONE_FILE: &str = "write them into one file (HDF5, NetCDF, tar); a director
 /// `many-creates`.
 pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
     let mut directories = BTreeMap::<&[u8], Vec<(u32, &PathCounts)>>::new();
-    for (number, path, counts) in case.numbered().filter(|(_, _, counts)| counts.habits.creates > 0) {
+    // A temporary file is another cause: one file cannot take the place of those that are gone.
+    let made = |counts: &PathCounts| counts.habits.creates > 0 && !counts.habits.is_temporary();
+    for (number, path, counts) in case.numbered().filter(|(_, _, counts)| made(counts)) {
         directories.entry(directory(path)).or_default().push((number, counts));
     }
     let most = case.limit(&MANY_CREATES).value;

@@ -71,6 +71,8 @@ limits! {
         "the size below which a read or write is a tiny one";
     SMALL_WRITE "small-write" 1048576.0 "bytes"
         "the average size below which writes of several ranks to one file are small";
+    TEMPORARY_FILES "temporary-files" 1000.0 "operations"
+        "operations of a recording on files that it made and removed again, in directories where it left nothing";
     TINY_READS "tiny-reads" 1000.0 "reads"
         "tiny sequential reads of one file by each rank";
     TINY_WRITES "tiny-writes" 1000.0 "writes"

@@ -31,6 +31,7 @@ mod readlinks;
 mod repeated;
 mod requests;
 mod search_paths;
+mod temporary;
 mod words;
 
 pub use finding::{Cost, Counted, Finding, LimitsInForce, Remedy, Threshold};
@@ -63,6 +64,7 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["tiny-reads", "tiny-writes"], requests::tiny),
     (&["open-close-churn"], files::churn),
     (&["many-creates"], files::creates),
+    (&["temporary-files"], temporary::files),
     (&["small-files-by-every-rank"], files::by_every_rank),
     (&["collective-buffering"], parallel::buffering),
     (&["lustre-striping"], parallel::striping),

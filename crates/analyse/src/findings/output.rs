@@ -5,7 +5,7 @@ use super::case::Case;
 use super::draft::{Draft, Found, RemedyDraft};
 use super::effect::Effect;
 use super::limits::CHATTY_OUTPUT;
-use super::words::{bytes, count, last};
+use super::words::{bytes, count};
 
 /// `chatty-output`. Without a launcher output waits for no other process.
 pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
@@ -16,13 +16,8 @@ pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
     }
     let streams = case.summary.data.streams;
     let each = streams.calls / ranks;
-    let python =
-        case.summary.command().first().is_some_and(|name| last(name.as_bytes()).starts_with(b"python"));
-    let command = if python {
-        "if rank != 0: sys.stdout = open(os.devnull, 'w')"
-    } else {
-        "if (rank != 0) freopen(\"/dev/null\", \"w\", stdout);"
-    };
+    let commands: Vec<_> =
+        case.commands().map(|command| format!("quell run --output job.log -- {command}")).collect();
     Draft {
         limit: &CHATTY_OUTPUT,
         measured: streams.calls as f64 / ranks as f64,
@@ -34,13 +29,24 @@ pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
         evidence: vec![format!("{} from {}", bytes(streams.bytes), count(ranks, "recorded rank"))],
         operations: streams.calls,
         change: RemedyDraft::of(
-            "print on rank 0 only, and switch debugging messages off",
-            command,
-            Cost::Program,
+            "collect what the ranks of a node print, or print on rank 0 only and switch debugging messages off",
+            commands.join(" && "),
+            Cost::Nothing,
             Effect::default(),
         ),
     }
-    .requests(case, each)
+    .requests(case, pieces(case).min(streams.calls))
     .into_iter()
     .collect()
 }
+
+/// The most writes of the collector of these ranks: one whenever a rank's part of its memory is full, and one a second.
+fn pieces(case: &Case<'_>) -> u64 {
+    let seconds = case.summary.span.map_or(0, |span| span.last.since(span.first).0 / SECOND);
+    case.summary.data.streams.bytes.0 / PIECE + seconds + 1
+}
+
+/// Bytes of a rank that the collector holds at least before it must write. Source: decision 065, `mount::output::ring`.
+const PIECE: u64 = 192 << 10;
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;

@@ -430,6 +430,27 @@ fn imaged(test: &Test, code: &str, command: &str) {
 const FUSE: &[Need] = &[Need::Ptrace, Need::Fuse, Need::Program("python3")];
 
 #[test]
+fn privileged_temporary_files_in_a_scratch_directory() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    // Files below /tmp are taken to lie on the node already.
+    let elsewhere = tempfile::tempdir_in(std::env::var("HOME").unwrap()).unwrap();
+    let directory = elsewhere.path().display();
+    test.write(
+        "loop.py",
+        "import os, sys\nfor n in range(1000):\n    name = f'{sys.argv[1]}/{n}'\n    with open(name, 'w') as f:\n        \
+         f.write('x')\n    assert open(name).read() == 'x'\n    os.remove(name)\n",
+    );
+    let before = Report::of(&test, "before", &format!("$record /usr/bin/python3 loop.py {directory}"));
+    let remedy = before.command("temporary-files", &test);
+    let (run, command) = remedy.split_once(" -- ").unwrap();
+    assert_eq!(run, format!("quell run --scratch {directory}"));
+    let after =
+        Report::of(&test, "after", &format!("$quell -q {} -- $record {command}", &run["quell ".len()..]));
+    assert_eq!(after.behind(), before.predicted("temporary-files"), "{remedy}: from {}", before.operations());
+    assert!(!after.codes().contains(&"temporary-files"), "{:?}", after.codes());
+}
+
+#[test]
 fn privileged_imports_from_an_image() {
     let Some(test) = Test::privileged(FUSE) else { return };
     package(&test, 250);
@@ -527,26 +548,23 @@ fn privileged_modules_with_their_extension_library() {
 }
 
 #[test]
-fn privileged_ranks_of_which_one_prints() {
+fn privileged_ranks_whose_output_is_collected() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("mpirun")]) else { return };
     test.write("print.sh", "n=0; while [ $n -lt 1500 ]; do echo \"step $n\"; n=$((n + 1)); done\n");
-    test.write("fixed.sh", "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || exec >/dev/null\n. ./print.sh\n");
     std::fs::create_dir(test.path("session")).unwrap();
-    let recorded = |name: &str, program: &str| -> Value {
-        test.script(&format!(
-            "TMPDIR=$PWD/session mpirun --allow-run-as-root --oversubscribe --mca plm isolated -n 2 \
-             $quell -q record --ranks 0,1 -o {name}.qtrace -- sh {program} >/dev/null"
-        ))
-        .succeeds();
-        let traces = [format!("{name}.qtrace"), format!("{name}.rank1.qtrace")];
-        test.json(&["report", "--json", &traces[0], &traces[1]])
-    };
-    let before = Report(recorded("before", "print.sh"));
-    let after = Report(recorded("after", "fixed.sh"));
+    let ranks = "TMPDIR=$PWD/session mpirun --allow-run-as-root --oversubscribe --mca plm isolated -n 2";
+    let record = "$quell -q record --ranks 0,1 -o before.qtrace -- sh print.sh >/dev/null";
+    test.script(&format!("{ranks} {record}")).succeeds();
+    let before = Report(test.json(&["report", "--json", "before.qtrace", "before.rank1.qtrace"]));
     let finding = before.finding("chatty-output");
     assert_eq!(finding["operations"], 3000);
-    assert_eq!(finding["remedy"]["operations_after"], after.0["data"]["streams"]["calls"]);
-    assert!(!after.codes().contains(&"chatty-output"), "{:?}", after.codes());
+    let remedy = before.command("chatty-output", &test);
+    let run = remedy.strip_prefix("quell run ").unwrap();
+    test.script(&format!("{ranks} $quell -q run --stats stats.json {run}")).succeeds();
+    assert_eq!(test.read("job.log").split_inclusive(|&byte| byte == b'\n').count(), 3000);
+    let writes = test.read_json("stats.json")["output"]["writes"].as_u64().unwrap();
+    let predicted = finding["remedy"]["operations_after"].as_u64().unwrap();
+    assert!(writes <= predicted && predicted < 100, "{writes} writes, at most {predicted} predicted");
 }
 
 #[test]
