@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flags::{Cache, CacheCommand, CachePrune};
 use crate::printer::Printer;
 use crate::{launch, output};
-use quell_base::number::size;
+use quell_base::number::{counted, size};
 use quell_base::shown;
 use quell_cache::{CacheDirectory, CacheOwner, EntryState, EntrySummary, PruneLimit, Pruned};
 use quell_report::view::{CacheListView, CachedProgram, SCHEMA_VERSION};
@@ -85,18 +85,18 @@ fn cached(summary: &EntrySummary) -> CachedProgram {
 
 /// One block of lines a program: programs and scripts are long paths.
 fn table(view: &CacheListView) -> String {
-    let mut text = format!("{}: {} in {} programs\n", view.cache, size(view.bytes), view.entries.len());
+    let programs = counted(view.entries.len() as u64, "program");
+    let mut text = format!("{}: {} in {programs}\n", view.cache, size(view.bytes));
     for entry in &view.entries {
         let program = entry.program.as_deref().unwrap_or("(unknown)");
         let script = entry.script.iter().map(|script| format!(" {script}")).collect::<String>();
         let used = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.used);
         let ago = used.elapsed().unwrap_or_default().as_secs();
-        let versions = if entry.versions == 1 { "version" } else { "versions" };
         text += &format!(
-            "\n{}  {}  {} {versions}  used {} ago  {}\n  {program}{script}\n",
+            "\n{}  {}  {}  used {} ago  {}\n  {program}{script}\n",
             entry.key,
             size(entry.bytes),
-            entry.versions,
+            counted(entry.versions, "version"),
             span(ago),
             entry.state
         );
@@ -123,7 +123,7 @@ fn prune(path: &Path, limits: &CachePrune, printer: &Printer) -> Result<(), Fail
         Some(cache) => cache.prune(limit)?,
         None => Pruned::default(),
     };
-    printer.data(&format!("{entries} programs removed, {}\n", size(bytes)))?;
+    printer.data(&format!("{} removed, {}\n", counted(entries, "program"), size(bytes)))?;
     if spared > 0 {
         printer.talk(&format!("{spared} are in use and stay"));
     }

@@ -249,6 +249,7 @@ impl Auto<'_> {
             }
         }
         if let Some(reason) = self.out_of_question() {
+            self.describe(&entry, subject);
             self.settle(&entry, reason);
             return Ok(self.plain());
         }
@@ -286,6 +287,12 @@ impl Auto<'_> {
         (!is_network && self.flags.auto.roots.is_empty()).then_some("this node has no network file system")
     }
 
+    /// Notes which program the entry is for.
+    fn describe(&self, entry: &CacheEntry, subject: &Subject) {
+        let command = self.flags.command.iter().map(shown).collect();
+        entry.describe(&About { command, roots: self.roots(), ..About::from(subject) });
+    }
+
     /// Leaves the program alone for a while, and says so.
     fn settle(&self, entry: &CacheEntry, reason: &str) {
         self.explain(&format!("plain: {reason}"));
@@ -302,8 +309,7 @@ impl Auto<'_> {
         lock: EntryLock,
         subject: &Subject,
     ) -> Result<u8, Failure> {
-        let command = self.flags.command.iter().map(shown).collect();
-        entry.describe(&About { command, roots: self.roots(), ..About::from(subject) });
+        self.describe(entry, subject);
         entry.touch();
         self.explain("this start is recorded");
         // The recording matters more than a file of statistics that cannot be written.

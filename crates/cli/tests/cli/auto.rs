@@ -314,6 +314,17 @@ fn privileged_a_program_that_is_not_worth_it_is_left_alone_and_told_so_once() {
 }
 
 #[test]
+fn the_list_names_a_program_that_is_left_alone_before_any_recording() {
+    let test = Test::new();
+    let cache = "export QUELL_CACHE=$PWD/cache";
+    test.script(&format!("{cache}; $quell run --auto -- cat /dev/null")).succeeds();
+    test.silence();
+    let listed = test.script(&format!("{cache}; $quell cache ls")).succeeds();
+    assert!(listed.contains(" in 1 program\n"), "{listed}");
+    assert!(listed.lines().any(|line| line.ends_with("/cat")), "{listed}");
+}
+
+#[test]
 fn privileged_the_switch_runs_plain_and_makes_nothing() {
     let Some(test) = Test::privileged(ALL) else { return };
     plant(&test);
