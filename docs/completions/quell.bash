@@ -1710,7 +1710,7 @@ _quell() {
                     return 0
                     ;;
                 --fail-on)
-                    COMPREPLY=($(compgen -W "chatty-output collective-buffering julia-without-image locale-files lustre-striping many-creates module-rc-files module-tree-walk network-start-up open-close-churn polling python-bytecode python-imports python-user-site readlink-storm repeated-listings repeated-stats search-list-misses search-path-misses small-files-by-every-rank temporary-files tiny-reads tiny-writes any" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "absent-attributes chatty-output collective-buffering font-cache julia-without-image locale-files lustre-striping many-creates module-rc-files module-tree-walk network-start-up open-close-churn polling python-bytecode python-imports python-user-site readlink-storm repeated-listings repeated-stats search-list-misses search-path-misses small-files-by-every-rank temporary-files tiny-reads tiny-writes any" -- "${cur}"))
                     return 0
                     ;;
                 --threshold)

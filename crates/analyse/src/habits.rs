@@ -5,7 +5,7 @@
 use quell_trace::flags::{
     LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC, PROT_WRITE,
 };
-use quell_trace::{Call, Class, Event, Outcome, PathId, PathTable, ProcessId};
+use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, PathTable, ProcessId};
 use std::ops::AddAssign;
 
 /// The kinds of operations on one path. Successes, unless it says otherwise. Counts stop at the largest number.
@@ -23,6 +23,8 @@ pub struct Habits {
     pub reopened: u32,
     /// `readlink` calls that failed because it is no symbolic link.
     pub not_links: u32,
+    /// Questions for extended attributes that it has not, or that its file system does not keep.
+    pub no_attributes: u32,
     /// Calls that listed it.
     pub list_calls: u32,
     /// Listings that reached their end.
@@ -53,6 +55,7 @@ impl AddAssign for Habits {
             (&mut self.opens, other.opens),
             (&mut self.reopened, other.reopened),
             (&mut self.not_links, other.not_links),
+            (&mut self.no_attributes, other.no_attributes),
             (&mut self.list_calls, other.list_calls),
             (&mut self.listings, other.listings),
             (&mut self.creates, other.creates),
@@ -165,8 +168,10 @@ impl HabitJudge {
     pub(crate) fn count(&self, tally: &mut HabitTally, event: &Event) {
         let habits = &mut tally.habits;
         let Outcome::Success(value) = event.outcome else {
-            let is_no_link = event.call.class() == Class::ReadLink && event.outcome.errno() == Some(EINVAL);
-            bump(&mut habits.not_links, is_no_link);
+            let failed = (event.call.class(), event.outcome.errno());
+            bump(&mut habits.not_links, failed == (Class::ReadLink, Some(EINVAL)));
+            let no_attributes = [ENODATA, EOPNOTSUPP].map(|errno| (Class::Xattr, Some(errno)));
+            bump(&mut habits.no_attributes, no_attributes.contains(&failed));
             return;
         };
         tally.life = tally.life.after(event);
@@ -238,4 +243,8 @@ fn bump(count: &mut u32, applies: bool) {
 }
 
 /// The error of `readlink(2)` for a name that is there and no link.
-const EINVAL: quell_trace::Errno = quell_trace::Errno(22);
+const EINVAL: Errno = Errno(22);
+/// The error of `getxattr(2)` for an attribute that is absent.
+const ENODATA: Errno = Errno(61);
+/// The error of `getxattr(2)` on a file system without such attributes.
+const EOPNOTSUPP: Errno = Errno(95);

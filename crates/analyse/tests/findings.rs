@@ -15,6 +15,7 @@ const LOCAL: Option<MountId> = Some(MountId(1));
 const FOUND: Outcome = Outcome::Success(0);
 const ABSENT: Outcome = Outcome::Failure(Errno::ENOENT);
 const NO_LINK: Outcome = Outcome::Failure(Errno(22));
+const NO_ATTRIBUTE: Outcome = Outcome::Failure(Errno(61));
 
 /// A recording being made up: of a command, on Lustre below `/lustre` and on a local disk.
 struct Made {
@@ -565,6 +566,46 @@ fn creates() {
     };
     let finding = fires_above("many-creates", 1000, storm);
     assert_eq!(finding.remedy.metadata_operations_after, 1 + 5);
+}
+
+#[test]
+fn extended_attributes_that_are_absent() {
+    let storm = |program: &str, questions| {
+        let mut made = Made::of(&[program, "-l", "many files"]);
+        made.call(Call::Lgetxattr, "/lustre/many files", NO_ATTRIBUTE);
+        (1..questions).for_each(|n| {
+            made.call(Call::Statx, &format!("/lustre/many files/{n}"), FOUND);
+            made.call(Call::Getxattr, &format!("/lustre/many files/{n}"), NO_ATTRIBUTE);
+        });
+        made.summary()
+    };
+    let finding = fires_above("absent-attributes", 500, |questions| storm("/bin/ls", questions));
+    assert_eq!(finding.remedy.metadata_operations_after, 500, "find asks for the other attributes too");
+    let of_others = of("absent-attributes", &storm("rsync", 2000)).remove(0);
+    assert_eq!(of_others.remedy.cost, Cost::Image);
+}
+
+#[test]
+fn a_list_of_fonts_that_is_made_at_each_start() {
+    let storm = |questions, list: &dyn Fn(&mut Made)| {
+        let mut made = Made::of(&["python3", "plot.py"]);
+        let fonts = "/lustre/env/matplotlib/mpl-data/fonts/ttf";
+        (0..questions).for_each(|n| _ = made.call(Call::Openat, &format!("{fonts}/{n}.ttf"), FOUND));
+        made.call(Call::Openat, "/lustre/env/matplotlib/font_manager.py", FOUND);
+        list(&mut made);
+        made.summary()
+    };
+    let list = "/tmp/matplotlib-x1/fontlist-v390.json";
+    let removed = |made: &mut Made| make_and_remove(made, list);
+    let finding = fires_above("font-cache", 200, |questions| storm(questions, &removed));
+    assert_eq!(
+        finding.remedy.metadata_operations_after,
+        1 + 3,
+        "the module, and the list, which no other node is asked for"
+    );
+    let kept = |made: &mut Made| made.call(Call::Openat, list, FOUND).flags = O_CREAT;
+    assert!(of("font-cache", &storm(900, &kept)).is_empty(), "the next start finds it");
+    assert!(of("font-cache", &storm(900, &|_| ())).is_empty(), "other programs read fonts too");
 }
 
 /// A file that is made, asked for and removed again.

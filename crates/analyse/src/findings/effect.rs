@@ -14,6 +14,8 @@ pub(super) enum RemovedKind {
     Open,
     /// Names that are no link.
     NoLink,
+    /// Extended attributes that are absent.
+    NoAttribute,
     /// Everything on the path.
     All,
 }

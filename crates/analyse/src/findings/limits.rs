@@ -25,10 +25,14 @@ macro_rules! limits {
 
 // Each figure is that of one recording: several recordings are averaged, so that more ranks do not make more findings.
 limits! {
+    ABSENT_ATTRIBUTES "absent-attributes" 500.0 "operations"
+        "questions of a recording for extended attributes that are absent";
     CHATTY_OUTPUT "chatty-output" 1000.0 "writes"
         "writes to standard output and standard error by each rank of a job";
     COLLECTIVE_BUFFERING "collective-buffering" 1000.0 "writes"
         "writes that are small or leave gaps, to a file that several ranks write";
+    FONT_CACHE "font-cache" 200.0 "operations"
+        "operations of a recording on fonts and their configuration, for a list of fonts that matplotlib cannot keep";
     JULIA_WITHOUT_IMAGE "julia-without-image" 1000.0 "operations"
         "operations of a recording on Julia's packages, environments and precompiled files";
     LOCALE_FILES "locale-files" 100.0 "operations"

@@ -10,11 +10,13 @@
 //! In a run that used a network file system, only its operations count; else all, as if they were shared. Each
 //! finding is computed as if its remedy were applied alone; the [`RemedyPlan`] adds remedies up without counting twice.
 
+mod attributes;
 mod case;
 mod draft;
 mod effect;
 mod files;
 mod finding;
+mod fonts;
 mod image;
 mod julia;
 mod limits;
@@ -57,6 +59,8 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["readlink-storm"], readlinks::readlinks),
     (&["python-imports"], python::imports),
     (&["python-bytecode"], python::bytecode),
+    (&["absent-attributes"], attributes::absent),
+    (&["font-cache"], fonts::cache),
     (&["julia-without-image"], julia::julia),
     (&["module-tree-walk"], modules::walks),
     (&["module-rc-files"], modules::rc_files),

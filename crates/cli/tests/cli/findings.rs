@@ -451,6 +451,22 @@ fn privileged_temporary_files_in_a_scratch_directory() {
 }
 
 #[test]
+fn privileged_a_long_listing_by_find() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    (0..700).for_each(|number| test.write(&format!("many/{number}"), ""));
+    let before = Report::of(&test, "before", "$record ls -l many");
+    let remedy = before.command("absent-attributes", &test);
+    let (variable, command) = remedy.split_once(' ').unwrap();
+    let after = Report::of(&test, "after", &format!("export {variable}; $record {command}"));
+    assert_eq!(after.codes(), Vec::<&str>::new());
+    let (predicted, counted) = (before.predicted("absent-attributes"), after.operations());
+    assert!(
+        predicted.abs_diff(counted) * 50 <= predicted,
+        "{remedy}: {predicted} predicted, {counted} counted"
+    );
+}
+
+#[test]
 fn privileged_imports_from_an_image() {
     let Some(test) = Test::privileged(FUSE) else { return };
     package(&test, 250);
