@@ -12,9 +12,9 @@ PLOT = 'import matplotlib\nmatplotlib.use("agg")\nimport matplotlib.pyplot\n'
 
 def test_matplotlib_keeps_its_list_of_fonts_with_the_remedy(tmp_path):
     (tmp_path / "plot.py").write_text(PLOT)
-    # A home that no user may write, as on nodes where it is not mounted.
+    # No user, root included, makes a directory below it.
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("MPL", "XDG_"))}
-    home = {**variables, "HOME": "/nonexistent"}
+    home = {**variables, "HOME": "/dev/null"}
 
     def shell(line):
         subprocess.run(["sh", "-ec", line], cwd=tmp_path, env=home, check=True, stderr=subprocess.DEVNULL)
