@@ -9,7 +9,7 @@ use crate::host;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::{Errno, RankPlace, shown};
-use quell_mount::{Kept, MemoryBudget, RunError, Scratch, ScratchEnd, ScratchOutcome, ScratchRequest};
+use quell_mount::{MemoryBudget, RunError, Scratch, ScratchEnd, ScratchKept, ScratchOutcome, ScratchRequest};
 use rustix::fs::Access;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -191,7 +191,7 @@ fn warn_of_changes(directory: &str, end: &ScratchEnd, printer: Printer) {
 }
 
 /// The directory is not all that the programs left.
-fn warn_of_kept(directory: &str, end: &ScratchEnd, kept: &Kept, printer: Printer) {
+fn warn_of_kept(directory: &str, end: &ScratchEnd, kept: &ScratchKept, printer: Printer) {
     if end.removed > 0 {
         let names = counted(end.removed, "name");
         printer.warn(&format!(
@@ -213,7 +213,7 @@ mod tests {
     fn the_account_says_what_became_of_the_files() {
         let of = |made, files, kept: bool| {
             let spilled = if files > 1 { vec![("/l/tmp".to_owned(), 2)] } else { Vec::new() };
-            let kept = kept.then(|| Kept { files, bytes: 2048, ..Kept::default() });
+            let kept = kept.then(|| ScratchKept { files, bytes: 2048, ..ScratchKept::default() });
             account(
                 "tmp",
                 &ScratchEnd { made, files, bytes: 2048, spilled, kept, ..ScratchEnd::default() },

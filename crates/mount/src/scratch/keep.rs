@@ -17,8 +17,8 @@ use rustix::io::Errno;
 
 use super::content::Content;
 use super::originals::{DIRECTORY, FILE, KIND, LINK, Originals, below};
-use super::request::{Kept, ScratchEnd};
-use super::stores::{Room, Source};
+use super::request::{ScratchEnd, ScratchKept};
+use super::stores::{ScratchRoom, Source};
 use super::tree::{Kind, TOP, Tree};
 use crate::fuse::abi::{Attr, Time};
 use crate::fuse::namespace::Privilege;
@@ -90,12 +90,12 @@ fn fresh(tree: &Tree) -> Vec<Fresh> {
 }
 
 /// Puts what programs made and changed to the real directory.
-pub(super) fn keep(tree: &mut Tree, spilled: Spilled) -> Kept {
+pub(super) fn keep(tree: &mut Tree, spilled: Spilled) -> ScratchKept {
     let mut keeper = Keeper {
         originals: Arc::clone(&tree.originals),
         tree,
         spilled,
-        kept: Kept::default(),
+        kept: ScratchKept::default(),
         barred: Vec::new(),
         groups: HashMap::new(),
     };
@@ -117,7 +117,7 @@ struct Keeper<'t> {
     tree: &'t mut Tree,
     originals: Arc<Originals>,
     spilled: Spilled,
-    kept: Kept,
+    kept: ScratchKept,
     /// Originals that programs moved and that could not be taken along: nothing may take their place.
     barred: Vec<(Vec<u8>, Errno)>,
     /// The groups that new directories pass on.
@@ -179,7 +179,7 @@ impl Keeper<'_> {
     /// Returns the directories that were made.
     fn keep_names(&mut self, fresh: Vec<Fresh>) -> Vec<Staged> {
         let top = Arc::clone(&self.originals.top);
-        let room = match Room::for_kept(&top) {
+        let room = match ScratchRoom::for_kept(&top) {
             Ok(room) => room,
             Err(errno) => {
                 fresh.iter().for_each(|(path, _)| self.fail(path, errno));
@@ -363,7 +363,7 @@ impl Keeper<'_> {
     }
 
     /// Renames from the room to the place.
-    fn put(&self, room: &Room, staged: &Staged) -> Result<(), Errno> {
+    fn put(&self, room: &ScratchRoom, staged: &Staged) -> Result<(), Errno> {
         if let Some(errno) = staged.refused {
             return Err(errno);
         }

@@ -41,7 +41,7 @@ use crate::rendezvous::{Meeting, MeetingPlace};
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 use messages::{FromServer, ToServer};
-pub use request::{Kept, ScratchEnd, ScratchRequest};
+pub use request::{ScratchEnd, ScratchKept, ScratchRequest};
 
 /// The end of a rank whose directories lay on the node.
 #[derive(Debug, Clone, PartialEq, Eq)]

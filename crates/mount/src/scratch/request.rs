@@ -37,12 +37,12 @@ pub struct ScratchEnd {
     /// Names of directories in this one in which an earlier run left files that were to be kept.
     pub found: Vec<String>,
     /// The outcome of keeping; `None` where all is discarded.
-    pub kept: Option<Kept>,
+    pub kept: Option<ScratchKept>,
 }
 
 /// The outcome of keeping files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ScratchKept {
     /// Names but those of directories that were put to their places.
     pub files: u64,
     /// Their size.

@@ -57,7 +57,7 @@ struct Store {
 enum State {
     /// Not needed yet.
     Unmade,
-    Made(Room),
+    Made(ScratchRoom),
     /// It may not be written to, whatever is removed from it.
     Refused(Errno),
 }
@@ -120,7 +120,7 @@ impl Store {
             State::Refused(errno) => return Err(*errno),
             State::Unmade => {}
         }
-        let made = Room::make(&self.parent, PREFIX);
+        let made = ScratchRoom::make(&self.parent, PREFIX);
         if let Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) = made {
             self.state = State::Refused(errno);
         }
@@ -204,12 +204,12 @@ pub(super) fn write_all(file: &OwnedFd, data: &[u8], offset: u64) -> Result<(), 
 
 /// A directory of this process's that no other user can look into.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ScratchRoom {
     pub(super) name: String,
     pub(super) directory: Arc<OwnedFd>,
 }
 
-impl Room {
+impl ScratchRoom {
     /// One for files that are being kept.
     pub(super) fn for_kept(parent: &OwnedFd) -> Result<Self, Errno> {
         Self::make(parent, KEPT_PREFIX)
@@ -404,8 +404,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let parent = std::fs::File::open(top.path()).unwrap().into();
         std::fs::create_dir(top.path().join("taken")).unwrap();
-        assert_eq!(Room::make_named(&parent, "taken".to_owned()).map(|_| ()), Err(Errno::EXIST));
-        let room = Room::for_kept(&parent).unwrap();
+        assert_eq!(ScratchRoom::make_named(&parent, "taken".to_owned()).map(|_| ()), Err(Errno::EXIST));
+        let room = ScratchRoom::for_kept(&parent).unwrap();
         assert!(top.path().join(&room.name).join(OWNER).is_symlink());
         room.remove(&parent);
         assert!(!top.path().join(&room.name).exists());
