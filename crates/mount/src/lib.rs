@@ -68,7 +68,7 @@ pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
-pub use scratch::{Scratch, ScratchEnd, ScratchKept, ScratchOutcome, ScratchRequest};
+pub use scratch::{Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest};
 pub use sharing::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
 pub use stats::{OutputStats, RunStats};
 pub use view::{ImageView, view, view_trusted};

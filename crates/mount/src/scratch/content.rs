@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
+use super::originals::OriginalState;
 use super::stored::Stored;
 use crate::fuse::original;
 
@@ -54,8 +55,8 @@ impl Budget {
 /// Content of a file; the size is the inode's.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// The original's still: something else of the file was changed.
-    Original,
+    /// The original's still, in the state that it had when something else of the file was changed.
+    Original(OriginalState),
     Memory(Pieces),
     Stored(Stored),
 }
@@ -206,7 +207,7 @@ impl Content {
     /// Reads as many bytes as `buffer` has; the caller knows that the file has so many.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         match self {
-            Self::Original => return Err(Errno::BADF),
+            Self::Original(_) => return Err(Errno::BADF),
             Self::Memory(pieces) => pieces.read(offset, buffer),
             Self::Stored(stored) => {
                 let read = original::read_at(&*stored.open()?, buffer, offset)?;

@@ -20,6 +20,7 @@ mod messages;
 mod originals;
 mod place;
 mod request;
+mod room;
 mod server;
 mod serving;
 mod stored;
@@ -41,7 +42,7 @@ use crate::rendezvous::{Meeting, MeetingPlace};
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 use messages::{FromServer, ToServer};
-pub use request::{ScratchEnd, ScratchKept, ScratchRequest};
+pub use request::{ScratchEnd, ScratchKept, ScratchLeft, ScratchRequest};
 
 /// The end of a rank whose directories lay on the node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Access, AtFlags, OFlags, StatxFlags};
+use rustix::fs::{Access, AtFlags, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
 use super::descriptors::{Descriptors, KeptOpen};
@@ -32,6 +32,49 @@ pub(super) struct OpenOriginal {
     kept: KeptOpen,
 }
 
+/// The state of a file of the real directory. Another node may change it at any time, or put another file in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OriginalState {
+    device: u64,
+    inode: u64,
+    pub(super) size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl OriginalState {
+    fn new(stat: &Stat) -> Self {
+        let nanoseconds = |time: _| i64::try_from(time).unwrap_or_default();
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+            changed: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        }
+    }
+
+    pub(super) fn of(file: &OwnedFd) -> Result<Self, Errno> {
+        rustix::fs::fstat(file).map(|stat| Self::new(&stat))
+    }
+
+    /// **Errors** `ESTALE` where `file` is another one, or was changed since.
+    pub(super) fn must_be_that_of(self, file: &OwnedFd) -> Result<(), Errno> {
+        if Self::of(file)? == self { Ok(()) } else { Err(Errno::STALE) }
+    }
+}
+
+/// An original as it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownOriginal {
+    /// Its attributes as the kernel judges by them.
+    pub(super) attr: Attr,
+    /// Another user owns it, although the attributes say otherwise.
+    pub(super) is_anothers: bool,
+    /// Its state when the attributes were asked for.
+    pub(super) state: OriginalState,
+}
+
 /// An entry of a directory's listing.
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -56,11 +99,11 @@ impl Originals {
         Ok(directory)
     }
 
-    /// Attributes as the kernel judges by them, and whether another user owns the file although they say otherwise.
+    /// Attributes as the kernel judges by them.
     ///
     /// The namespace of a user knows this user and group alone, and the kernel changes nothing whose owner it does not know. So what
     /// this user may write to or remove is shown as the user's own, with the permissions that the user has.
-    pub(super) fn attr(&self, path: &[u8]) -> Result<(Attr, bool), Errno> {
+    pub(super) fn attr(&self, path: &[u8]) -> Result<ShownOriginal, Errno> {
         let found = self.reach(path)?;
         let stat = rustix::fs::fstat(&found)?;
         let (attr, is_anothers) = self.shown(&found, path, attr_of(&stat))?;
@@ -68,7 +111,7 @@ impl Originals {
             let known = (stat.st_dev, Attr { inode: stat.st_ino, ..attr });
             crate::lock(&self.directories).insert(path.to_vec(), known);
         }
-        Ok((attr, is_anothers))
+        Ok(ShownOriginal { attr, is_anothers, state: OriginalState::new(&stat) })
     }
 
     /// A directory's device, and its attributes when they were asked for.
@@ -120,8 +163,8 @@ impl Originals {
         reopen(&self.reach(path)?, OFlags::RDONLY | OFlags::NONBLOCK)
     }
 
-    pub(super) fn keep_open(&self, path: &[u8]) -> Result<OpenOriginal, Errno> {
-        let file = self.open(path)?;
+    /// A file that was opened by its path, as one that programs have open.
+    pub(super) fn keep_open(&self, path: &[u8], file: OwnedFd) -> Result<OpenOriginal, Errno> {
         let identity = identity(&file)?;
         Ok(OpenOriginal { path: path.to_vec(), file: identity, kept: KeptOpen::new(&self.descriptors, file) })
     }

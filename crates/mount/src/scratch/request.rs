@@ -34,7 +34,7 @@ pub struct ScratchEnd {
     pub removed: u64,
     /// Directories that took files for which memory had no room, and how many.
     pub spilled: Vec<(String, u64)>,
-    /// Names of directories in this one in which an earlier run left files that were to be kept.
+    /// Directories in which an earlier run left files that were to be kept.
     pub found: Vec<String>,
     /// The outcome of keeping; `None` where all is discarded.
     pub kept: Option<ScratchKept>,
@@ -53,6 +53,15 @@ pub struct ScratchKept {
     pub first: Option<(String, u16)>,
     /// Changed files that have further names which were not seen: those lead to what was there before.
     pub split: u64,
-    /// The name of a directory in this one that holds files which could not be put to their places.
-    pub left: Option<String>,
+    /// Directories that hold files which could not be put to their places.
+    pub left: Vec<ScratchLeft>,
+}
+
+/// A directory that holds files which could not be put to their places.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchLeft {
+    /// Its path, shown.
+    pub path: String,
+    /// A file `paths` in it tells where they belong. There was no room for one otherwise, and their names tell it.
+    pub is_noted: bool,
 }

@@ -94,7 +94,7 @@ fn wait_for(threads: &[JoinHandle<()>], until: Instant) {
 }
 
 fn remove(services: &[Arc<Service>]) {
-    services.iter().for_each(|service| crate::lock(&service.tree).stores.remove());
+    services.iter().for_each(|service| _ = crate::lock(&service.tree).stores.close());
 }
 
 struct Served {

@@ -251,8 +251,9 @@ impl Service {
         let mut tree = crate::lock(&self.tree);
         let inode = tree.inode(node)?;
         let (handle, reply) = match (&inode.kind, inode.origin()) {
-            (Kind::Original(_) | Kind::File(Content::Original), Some(origin)) => {
-                let file = match tree.originals.keep_open(origin) {
+            (Kind::Original(_) | Kind::File(Content::Original(_)), Some(origin)) => {
+                let opened = tree.open_original(node);
+                let file = match opened.and_then(|file| tree.originals.keep_open(origin, file)) {
                     // An owner may write to a file, or empty it, without the right to read it.
                     Err(Errno::ACCESS) if flags & OFlags::ACCMODE.bits() == OFlags::WRONLY.bits() => None,
                     opened => Some(Arc::new(opened?)),

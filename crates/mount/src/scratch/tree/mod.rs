@@ -16,8 +16,10 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::fuse::abi::{Attr, BLOCK_SIZE, Time};
 use crate::fuse::request::Caller;
 use crate::scratch::content::{Budget, Content, Pieces};
-use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK, Originals, below};
-use crate::scratch::stores::{PREFIX, Stores};
+use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK, Originals, ShownOriginal, below};
+use crate::scratch::room::PREFIX;
+use crate::scratch::stored::Stored;
+use crate::scratch::stores::Stores;
 
 /// A scratch directory.
 #[derive(Debug)]
@@ -118,7 +120,7 @@ impl Tree {
         stores: Stores,
         budget: Arc<Budget>,
     ) -> Result<Self, Errno> {
-        let (attr, is_anothers) = originals.attr(b"")?;
+        let ShownOriginal { attr, is_anothers, .. } = originals.attr(b"")?;
         let names = Names::new(TOP, Known::Nothing);
         let top = Inode {
             own: Some(attr),
@@ -264,7 +266,9 @@ impl Tree {
         }
         self.must_have_room()?;
         match self.originals.attr(&path) {
-            Ok((attr, _)) => self.add_original(directory, &within, name, (attr.inode, attr.mode)).map(Some),
+            Ok(ShownOriginal { attr, .. }) => {
+                self.add_original(directory, &within, name, (attr.inode, attr.mode)).map(Some)
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
@@ -358,6 +362,26 @@ impl Tree {
             stored.close();
         }
         self.drop_unused(id);
+    }
+
+    /// The content of a file that lies in a store.
+    pub(in crate::scratch) fn stored(&self, id: u64) -> Option<&Stored> {
+        match &self.inodes.get(&id)?.kind {
+            Kind::File(Content::Stored(stored)) => Some(stored),
+            _ => None,
+        }
+    }
+
+    /// A spilled file outlives its inode.
+    pub(in crate::scratch) fn stay(&mut self, id: u64) {
+        if let Some(Inode { kind: Kind::File(Content::Stored(stored)), .. }) = self.inodes.get_mut(&id) {
+            stored.stay();
+        }
+    }
+
+    /// A number that no inode has, nor a file of a store, nor any greater one.
+    pub(in crate::scratch) fn next_number(&self) -> u64 {
+        self.next
     }
 
     pub(in crate::scratch) fn is_directory(&self, id: u64) -> Result<bool, Errno> {
