@@ -70,7 +70,7 @@ pub use request::{
 pub use run::{note_plain_run, run, run_plain};
 pub use scratch::{Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest};
 pub use sharing::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
-pub use stats::{OutputStats, RunStats};
+pub use stats::{OutputStats, RunStats, ScratchStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 

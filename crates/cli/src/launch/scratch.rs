@@ -11,6 +11,7 @@ use quell_base::number::{counted, size};
 use quell_base::{Errno, RankPlace, shown};
 use quell_mount::{
     MemoryBudget, RunError, Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest,
+    ScratchStats,
 };
 use rustix::fs::Access;
 use std::collections::BTreeSet;
@@ -30,7 +31,15 @@ pub(super) fn enter(flags: &Run, printer: Printer) -> Result<(), Failure> {
     }
     let place = host::rank_place();
     let request = request(&flags.local, host::job(place.as_ref()))?;
-    let mut at_the_end = |outcome: ScratchOutcome| tell(&request, &outcome, place.as_ref(), printer);
+    let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
+    let mut at_the_end = |outcome: ScratchOutcome| {
+        if let (Some(stats), ScratchOutcome::Ended(ends)) = (&stats, &outcome) {
+            let scratch = ScratchStats::of(ends.iter().map(|end| end.stats));
+            // A file that cannot be written stays as it is without this part.
+            _ = quell_mount::stats::add_scratch(stats, &scratch);
+        }
+        tell(&request, &outcome, place.as_ref(), printer)
+    };
     let entered = Scratch::join(&request).and_then(|scratch| scratch.begin(&mut at_the_end));
     match entered {
         Err(RunError::Unavailable(reason)) if !flags.require => {

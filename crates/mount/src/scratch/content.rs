@@ -24,8 +24,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// **Parameters** `room`: the memory that the process can get, if there is a limit. Most of it is left to what is not counted: buffers,
-    /// tables that double, and the gaps between pieces.
+    /// **Parameters** `room`: the memory that the process can get, if there is a limit. Most of it is left to what is not
+    /// counted: buffers, tables that double, and the gaps between pieces.
     pub(super) fn new(limit: u64, room: Option<u64>) -> Self {
         let ceiling = room.map_or(u64::MAX, |room| room / 3);
         Self { limit: limit.min(ceiling / 2), ceiling, used: AtomicU64::new(0) }
@@ -176,7 +176,8 @@ impl Drop for Pieces {
     }
 }
 
-/// The capacity that a piece gets when it must reach up to `end`: twice its old one, so that small writes do not copy it each time.
+/// The capacity that a piece gets when it must reach up to `end`: twice its old one, so that small writes do not copy it each
+/// time.
 fn capacity_for(has: usize, end: usize) -> usize {
     if end <= has { has } else { end.max((2 * has).min(PIECE as usize)) }
 }

@@ -1,5 +1,5 @@
-//! Directories whose files stay on the node (`run --scratch`): a FUSE mount over each, served from memory, in a namespace that the
-//! ranks of the node share.
+//! Directories whose files stay on the node (`run --scratch`): a FUSE mount over each, served from memory, in a namespace that
+//! the ranks of the node share.
 //!
 //! ```text
 //! rank 0 --elected--> starts quell-scratch --> makes the namespace, serves
@@ -7,13 +7,14 @@
 //!                '----> child: enters the namespace, becomes the command
 //! ```
 //!
-//! Content that is made or changed below a directory lies in the server's memory ([`tree`], [`content`]), and beyond a limit in files
-//! ([`stores`]). What was there before is read from the real directory ([`originals`]), which nothing is written to, except files
-//! for which there is no room, in a directory of their own.
+//! Content that is made or changed below a directory lies in the server's memory ([`tree`], [`content`]), and beyond a limit in
+//! files ([`stores`]). What was there before is read from the real directory ([`originals`]), which nothing is written to,
+//! except files for which there is no room, in a directory of their own.
 //!
 //! When the last rank of the node has ended, everything is dropped, or kept ([`keep`]).
 
 mod content;
+mod counts;
 mod descriptors;
 mod keep;
 mod messages;
@@ -97,8 +98,8 @@ impl Scratch {
         }
     }
 
-    /// Goes on in a child, in the namespace. This process stays as its parent and ends as it does; `at_the_end` may choose another
-    /// status than 0.
+    /// Goes on in a child, in the namespace. This process stays as its parent and ends as it does; `at_the_end` may choose
+    /// another status than 0.
     ///
     /// # Errors
     /// [`RunError`], before anything has changed.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{Access, AtFlags, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
+use super::counts::{Asked, OriginalCounts};
 use super::descriptors::{Descriptors, KeptOpen};
 use crate::fuse::abi::{Attr, attr_of};
 use crate::fuse::listing::Pushed;
@@ -21,6 +22,7 @@ pub(super) struct Originals {
     pub(super) descriptors: Arc<Descriptors>,
     /// The directories of which attributes were asked, with device and attributes.
     directories: Mutex<HashMap<Vec<u8>, (u64, Attr)>>,
+    pub(super) counts: OriginalCounts,
 }
 
 /// A file of the real directory that programs have open.
@@ -87,13 +89,14 @@ pub(super) struct Listed {
 impl Originals {
     pub(super) fn new(top: Arc<OwnedFd>, descriptors: Arc<Descriptors>) -> Self {
         let privilege = Privilege::of_this_process();
-        Self { top, privilege, descriptors, directories: Mutex::default() }
+        Self { top, privilege, descriptors, directories: Mutex::default(), counts: OriginalCounts::default() }
     }
 
     /// Opens what lies at a path below the top with `O_PATH`. No link is followed, so it lies below the top for certain.
     pub(super) fn reach(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut directory = self.top.try_clone().map_err(|_| Errno::MFILE)?;
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            self.counts.asked(Asked::Lookup);
             directory = reach(&directory, name)?.0;
         }
         Ok(directory)
@@ -101,10 +104,11 @@ impl Originals {
 
     /// Attributes as the kernel judges by them.
     ///
-    /// The namespace of a user knows this user and group alone, and the kernel changes nothing whose owner it does not know. So what
-    /// this user may write to or remove is shown as the user's own, with the permissions that the user has.
+    /// The namespace of a user knows this user and group alone, and the kernel changes nothing whose owner it does not know. So
+    /// what this user may write to or remove is shown as the user's own, with the permissions that the user has.
     pub(super) fn attr(&self, path: &[u8]) -> Result<ShownOriginal, Errno> {
         let found = self.reach(path)?;
+        self.counts.asked(Asked::Stat);
         let stat = rustix::fs::fstat(&found)?;
         let (attr, is_anothers) = self.shown(&found, path, attr_of(&stat))?;
         if attr.mode & KIND == DIRECTORY {
@@ -155,11 +159,13 @@ impl Originals {
 
     /// Device and number of a file that has several names.
     pub(super) fn linked_file(&self, path: &[u8]) -> Option<(u64, u64)> {
+        self.counts.asked(Asked::Stat);
         let stat = rustix::fs::fstat(self.reach(path).ok()?).ok()?;
         (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino))
     }
 
     pub(super) fn open(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.counts.asked(Asked::Open);
         reopen(&self.reach(path)?, OFlags::RDONLY | OFlags::NONBLOCK)
     }
 
@@ -179,6 +185,7 @@ impl Originals {
 
     /// **Errors** `ENOMEM` for more than `most` names.
     pub(super) fn list(&self, path: &[u8], most: u64) -> Result<Vec<Listed>, Errno> {
+        self.counts.asked(Asked::List);
         let directory = reopen(&self.reach(path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let (mut names, mut is_too_long) = (Vec::new(), false);
         original::list(&directory, 0, &mut |entry| {
@@ -204,15 +211,18 @@ impl Originals {
     }
 
     pub(super) fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         let link = self.reach(path)?;
         Ok(rustix::fs::readlinkat(&link, "", Vec::new())?.into_bytes())
     }
 
     pub(super) fn xattr(&self, path: &[u8], name: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         original::xattr(&self.reach(path)?, name)
     }
 
     pub(super) fn xattr_names(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         original::xattr_names(&self.reach(path)?)
     }
 
@@ -224,14 +234,14 @@ impl Originals {
     }
 }
 
-/// Device and inode, without a question to the server of a network file system.
+/// Device and inode, as the client of a network file system knows them: its server is not asked.
 fn identity(file: &OwnedFd) -> Result<(u32, u32, u64), Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let known = rustix::fs::statx(file, "", flags, StatxFlags::INO)?;
     Ok((known.stx_dev_major, known.stx_dev_minor, known.stx_ino))
 }
 
-/// True where this user may use the file so.
+/// True where this user has the permission.
 fn may(found: &OwnedFd, access: Access) -> bool {
     match rustix::fs::accessat(found, "", access, AtFlags::EMPTY_PATH | AtFlags::EACCESS) {
         // Kernels before 5.8.

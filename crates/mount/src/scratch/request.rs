@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::ScratchStats;
+
 /// A rank's wish to have directories on the node.
 #[derive(Debug, Clone)]
 pub struct ScratchRequest {
@@ -38,6 +40,8 @@ pub struct ScratchEnd {
     pub found: Vec<String>,
     /// The outcome of keeping; `None` where all is discarded.
     pub kept: Option<ScratchKept>,
+    /// Everything that was counted.
+    pub stats: ScratchStats,
 }
 
 /// The outcome of keeping files.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A run removes the rooms whose process is gone, as after a kill. A room for kept files is never removed with a file in it. So a
-//! room is removed only if both its name and its mark say that its files are of no use to anybody.
+//! room is removed only if both its name and its mark say that its files are of no use any more.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -107,7 +107,7 @@ impl ScratchRoom {
             if !listed(&directory).is_empty() {
                 return Err(Errno::EXIST);
             }
-            // What a file gets from its directory would be this one's instead of its own one's.
+            // A file would get the access control list of this directory, and keep it at its place.
             for list in ["system.posix_acl_default", "system.posix_acl_access"] {
                 _ = rustix::fs::fremovexattr(&directory, list);
             }
@@ -241,8 +241,8 @@ fn remove_file(directory: &OwnedFd, name: &[u8]) {
     }
 }
 
-/// Removes the rooms in `directory` whose process was this user's on this node, and is gone. Returns the paths of those whose files
-/// were to be kept: they stay.
+/// Removes the rooms in `directory` whose process was this user's on this node, and is gone. Returns the paths of those whose
+/// files were to be kept: they stay.
 pub(super) fn remove_leftovers(directory: &OwnedFd, path: &Path) -> Vec<PathBuf> {
     let Ok(directory) = original::reopen(directory, OFlags::RDONLY | OFlags::DIRECTORY) else {
         return Vec::new();

@@ -30,15 +30,18 @@ struct Store {
     parent: Arc<OwnedFd>,
     path: PathBuf,
     state: State,
+    /// Files that it took.
     spilled: u64,
+    /// Bytes that were written to it.
+    bytes: u64,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Not needed yet.
+    /// No file has come yet.
     Unmade,
     Made(ScratchRoom),
-    /// It may not be written to, whatever is removed from it.
+    /// This user may not write to its directory, so it is not tried again. A full one is.
     Refused(Errno),
 }
 
@@ -47,7 +50,7 @@ impl Stores {
     pub(super) fn new(directories: Vec<(Arc<OwnedFd>, PathBuf)>, descriptors: Arc<Descriptors>) -> Self {
         let left = directories.iter().flat_map(|(parent, path)| remove_leftovers(parent, path));
         let found = left.map(|room| quell_base::shown(&room)).collect();
-        let store = |(parent, path)| Store { parent, path, state: State::Unmade, spilled: 0 };
+        let store = |(parent, path)| Store { parent, path, state: State::Unmade, spilled: 0, bytes: 0 };
         Self { stores: directories.into_iter().map(store).collect(), found, descriptors }
     }
 
@@ -68,6 +71,18 @@ impl Stores {
     /// The number of files that each store took, with its path.
     pub(super) fn spilled(&self) -> impl Iterator<Item = (&Path, u64)> {
         self.stores.iter().map(|store| (&*store.path, store.spilled)).filter(|(_, files)| *files > 0)
+    }
+
+    /// Bytes were written to a file of a store.
+    pub(super) fn wrote(&mut self, number: usize, bytes: usize) {
+        if let Some(store) = self.stores.get_mut(number) {
+            store.bytes += bytes as u64;
+        }
+    }
+
+    /// Bytes that were written to all stores.
+    pub(super) fn bytes(&self) -> u64 {
+        self.stores.iter().map(|store| store.bytes).sum()
     }
 
     /// Tells whether the store of this number is the scratch directory's own.
@@ -176,11 +191,17 @@ impl Store {
         let stored = Stored::make(directory, inode, number, descriptors)?;
         content.write_to(&*stored.open()?)?;
         self.spilled += 1;
+        self.bytes += content.size();
         Ok(stored)
     }
 }
 
 impl Source<'_> {
+    fn size(&self) -> u64 {
+        let (Self::Pieces(_, size) | Self::File(_, size)) = self;
+        *size
+    }
+
     pub(super) fn write_to(&self, file: &OwnedFd) -> Result<(), Errno> {
         let size = match self {
             Self::Pieces(pieces, size) => {

@@ -6,8 +6,8 @@
 //! each file of the room  --> renamed to its place
 //! ```
 //!
-//! Nothing is removed: at any moment, and whatever fails, the old file lies at its place, or the new one does, and what was written
-//! to a disk and is not at its place lies in a room. What fails is counted, and the rest goes on.
+//! Nothing is removed: at any moment, and whatever fails, the old file lies at its place, or the new one does, and what was
+//! written to a disk and is not at its place lies in a room. What fails is counted, and the rest goes on.
 //!
 //! Other users may own the real directory. So a path serves only to reach the directory of a name, without links, and attributes
 //! are set on what a descriptor was opened for.
@@ -56,11 +56,11 @@ pub(super) fn keep(tree: &mut Tree, spilled: Spilled) -> ScratchKept {
         groups: HashMap::new(),
     };
     let fresh = keeper.all_fresh();
-    // A directory that was closed may have been opened for what was made in it.
+    // Programs may have given a directory the permissions to make names in it.
     _ = keeper.settle(&[], Settled::Open);
     let made = if fresh.is_empty() { Vec::new() } else { keeper.keep_names(&fresh) };
     keeper.end_stores();
-    // What is put into a directory changes its times, and it may be closed afterwards.
+    // Names that are put into a directory change its times, and programs may have taken away the permission to put them there.
     for (path, errno) in keeper.settle(&made, Settled::Finally) {
         keeper.fail(&path, errno);
     }
@@ -109,7 +109,7 @@ impl Keeper<'_> {
         self.kept.first.get_or_insert_with(|| (quell_base::shown(Path::new(os(path))), number));
     }
 
-    /// Lets nothing take the place of what cannot be taken along, if it lay there before.
+    /// Lets no file take the place of an original that programs moved, and of which there is no copy at its new place.
     fn bar(&mut self, id: u64, errno: Errno) {
         let origins = self.tree.inode(id).map(|inode| inode.origins.clone()).unwrap_or_default();
         self.barred.extend(origins.into_iter().map(|origin| (origin, errno)));
@@ -164,8 +164,8 @@ impl Keeper<'_> {
         staged
     }
 
-    /// The room in which everything is staged. Files that spilled to the scratch directory lie in it already, so that a full one can
-    /// take them.
+    /// The room in which everything is staged. Files that spilled to the scratch directory lie in it already, so that a full
+    /// one can take them.
     fn room(&mut self) -> Result<ScratchRoom, Errno> {
         if self.spilled == Spilled::Move
             && let Some(room) = self.tree.stores.take_last()
@@ -271,8 +271,8 @@ impl Keeper<'_> {
         }
     }
 
-    /// Puts an inode into the room. A file is on stable storage then: a crash of the node after the rename to its place would leave
-    /// an empty one otherwise.
+    /// Puts an inode into the room. A file is on stable storage then: a crash of the node after the rename to its place would
+    /// leave an empty one otherwise.
     fn stage(&mut self, room: &OwnedFd, number: &str, path: &[u8], id: u64) -> Result<Staged, Errno> {
         let attr = self.tree.attr(id)?;
         let content = self.fill(room, number, id, attr)?;

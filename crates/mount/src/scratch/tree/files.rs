@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use super::{Inode, Kind, NUMBERS, Tree, now};
 use crate::fuse::abi::Attr;
 use crate::scratch::content::{Content, Pieces};
+use crate::scratch::counts::Asked;
 use crate::scratch::originals::{FILE, LINK, OriginalState, ShownOriginal};
 use crate::scratch::stored::zero;
 use crate::scratch::stores::Source;
@@ -125,6 +126,7 @@ impl Tree {
         let mut buffer = vec![0; 1 << 20];
         let mut offset = 0;
         while offset < size {
+            self.originals.counts.asked(Asked::Read);
             let read = crate::fuse::original::read_at(&file, &mut buffer, offset)?;
             if read == 0 {
                 break;
@@ -173,7 +175,8 @@ impl Tree {
     /// Writes where there is room, and moves the file there first if need be.
     fn put(&mut self, id: u64, (offset, data): (u64, &[u8]), size: u64) -> Result<usize, Errno> {
         loop {
-            let Kind::File(content) = &mut self.inode_mut(id)?.kind else { return Err(Errno::INVAL) };
+            let inode = self.inodes.get_mut(&id).ok_or(Errno::STALE)?;
+            let Kind::File(content) = &mut inode.kind else { return Err(Errno::INVAL) };
             let (next, outcome) = match content {
                 Content::Original(_) => return Err(Errno::INVAL),
                 Content::Memory(pieces) => match pieces.write(offset, data) {
@@ -182,6 +185,7 @@ impl Tree {
                 },
                 Content::Stored(stored) => {
                     let written = crate::fuse::original::write_at(&*stored.open()?, data, offset);
+                    self.stores.wrote(stored.number, *written.as_ref().unwrap_or(&0));
                     (stored.number + 1, written)
                 }
             };
@@ -197,8 +201,8 @@ impl Tree {
         }
     }
 
-    /// Moves a file to the first store from `first` on that takes it, and tells whether there was one. Where the scratch directory
-    /// itself may not be written to, the file stays in memory; a full one fails the write, as it would without quell.
+    /// Moves a file to the first store from `first` on that takes it, and tells whether there was one. Where the scratch
+    /// directory itself may not be written to, the file stays in memory; a full one fails the write, as it would without quell.
     fn spill(&mut self, id: u64, first: usize, size: u64) -> Result<bool, Errno> {
         let Some(Inode { kind: Kind::File(content), .. }) = self.inodes.get(&id) else {
             return Ok(false);
