@@ -640,10 +640,10 @@ fn privileged_processes_share_the_descriptors_of_the_server() {
         test.write(
             "opens.py",
             "import os, sys\n\
-             old = [open(f'tmp/old/{i}') for i in range(150)]\n\
-             os.remove('tmp/old/' + sys.argv[1])\n\
+             old = [open(f'tmp/old/{i}') for i in [*range(150), 'of-' + sys.argv[1]]]\n\
+             os.remove('tmp/old/of-' + sys.argv[1])\n\
              for offset in 0, 6:\n\
-             \x20   assert [os.pread(f.fileno(), 6, offset).decode() for f in old] == ['content'[offset:offset + 6]] * 150\n\
+             \x20   assert [os.pread(f.fileno(), 6, offset).decode() for f in old] == ['content'[offset:offset + 6]] * 151\n\
              for f in old: f.close()\n\
              new = [open(f'tmp/{sys.argv[1]}-{i}', 'w+') for i in range(150)]\n\
              os.remove(f'tmp/{sys.argv[1]}-0')\n\
@@ -652,8 +652,10 @@ fn privileged_processes_share_the_descriptors_of_the_server() {
              for f in new: f.seek(0); assert f.read() == 'onetwo'\n\
              print('done')\n",
         );
-        test.script("mkdir -p tmp/old; for i in $(seq 0 149); do printf content > tmp/old/$i; done")
-            .succeeds();
+        test.script(
+            "mkdir -p tmp/old; for i in $(seq 0 149) of-1 of-2 of-3; do printf content > tmp/old/$i; done",
+        )
+        .succeeds();
         let script = "ulimit -n 200; $quell -q run --scratch tmp --scratch-memory 0 -- sh -c \
                       'for i in 1 2 3; do python3 opens.py $i & done; wait'";
         assert_eq!(test.script(script).stdout, "done\ndone\ndone\n");

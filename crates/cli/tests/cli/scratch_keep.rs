@@ -398,3 +398,22 @@ fn privileged_a_store_that_another_run_removed_on_a_network_file_system_is_made_
     let outcome = test.script(&script);
     assert_eq!(outcome.stdout, "a\na\na\n", "{outcome}");
 }
+
+#[test]
+fn privileged_what_stays_in_a_store_that_cannot_be_renamed_is_not_removed_by_the_next_run() {
+    let Some(test) = Test::privileged(INJECTED) else { return };
+    for unmarked in ["", "-e inject=renameat:error=EACCES:when=1"] {
+        test.script("rm -rf tmp; mkdir tmp").succeeds();
+        let traced = "-e trace=fsync,renameat,renameat2";
+        let errors = "-e inject=fsync:error=EIO:when=2 -e inject=renameat2:error=EACCES:when=1";
+        let script = format!(
+            "strace -f -qqq -o traced {traced} {errors} {unmarked} $quell run --scratch tmp --scratch-memory 0 --keep -- \
+             sh -c 'echo a > tmp/a'; echo $?; $quell run --scratch tmp -- true; cat tmp/.quell-scratch-*/[0-9]*"
+        );
+        let outcome = test.script(&script);
+        assert_eq!(outcome.stdout, "125\na\n", "{unmarked}: {outcome}");
+        assert!(outcome.stderr.contains("holds what has no place; `paths` in it tells"), "{outcome}");
+        let is_found = outcome.stderr.contains("holds files that another run has not put to their places");
+        assert_eq!(is_found, unmarked.is_empty(), "{outcome}");
+    }
+}

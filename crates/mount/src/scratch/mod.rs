@@ -11,7 +11,7 @@
 //! files ([`stores`]). What was there before is read from the real directory ([`originals`]), which nothing is written to,
 //! except files for which there is no room, in a directory of their own.
 //!
-//! When the last rank of the node has ended, everything is dropped, or kept ([`keep`]).
+//! The end of the node's last rank drops everything, or keeps it ([`keep`]).
 
 mod content;
 mod counts;

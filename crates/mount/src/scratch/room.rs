@@ -59,6 +59,12 @@ const NEXT_OWNER: &str = ".owner-next";
 /// The file in a room for kept files that tells the path of each.
 const PATHS: &str = "paths";
 
+/// A new one, before it takes the place of the one before.
+const NEXT_PATHS: &str = ".paths-next";
+
+/// Names in a room that are no files of programs.
+const OWN_NAMES: [&str; 4] = [OWNER, NEXT_OWNER, PATHS, NEXT_PATHS];
+
 /// The target of a room's mark.
 #[derive(Serialize, Deserialize)]
 struct RoomOwner {
@@ -125,22 +131,27 @@ impl ScratchRoom {
         }
     }
 
-    /// Gives it another purpose. Files in it stay where their descriptors find them.
-    ///
-    /// **Errors** of renameat(2); it is what it was then.
-    pub(super) fn turn(&mut self, parent: &OwnedFd, kind: RoomKind) -> Result<(), Errno> {
-        let Some((_, random)) = self.name.rsplit_once('-') else { return Err(Errno::INVAL) };
+    /// Gives it another purpose, by its mark and by its name. Either of them keeps it from being removed as a leftover, and without
+    /// a mark it is not removed either. Files in it stay where their descriptors find them.
+    pub(super) fn turn(&mut self, parent: &OwnedFd, kind: RoomKind) {
+        let is_marked = self.mark(kind).is_ok();
+        let random = self.name.rsplit_once('-').map_or("", |(_, random)| random);
         let name = format!("{}{random}", kind.prefix());
-        rename_new((parent, self.name.as_bytes()), (parent, name.as_bytes()))?;
-        self.name = name;
-        if kind == RoomKind::Scratch {
-            _ = rustix::fs::unlinkat(&*self.directory, PATHS, AtFlags::empty());
+        let is_named = rename_new((parent, self.name.as_bytes()), (parent, name.as_bytes())).is_ok();
+        if is_named {
+            self.name = name;
         }
-        // Where there is no room for another mark, the name alone tells that files are to be kept.
-        if rustix::fs::symlinkat(RoomOwner::own(kind)?, &*self.directory, NEXT_OWNER).is_ok() {
-            _ = rustix::fs::renameat(&*self.directory, NEXT_OWNER, &*self.directory, OWNER);
+        match kind {
+            RoomKind::Scratch => _ = rustix::fs::unlinkat(&*self.directory, PATHS, AtFlags::empty()),
+            RoomKind::Kept if is_marked || is_named => {}
+            RoomKind::Kept => _ = rustix::fs::unlinkat(&*self.directory, OWNER, AtFlags::empty()),
         }
-        Ok(())
+    }
+
+    fn mark(&self, kind: RoomKind) -> Result<(), Errno> {
+        let directory = &*self.directory;
+        rustix::fs::symlinkat(RoomOwner::own(kind)?, directory, NEXT_OWNER)?;
+        rustix::fs::renameat(directory, NEXT_OWNER, directory, OWNER)
     }
 
     /// Writes down which file belongs where, for the user who finds them after a kill.
@@ -149,15 +160,16 @@ impl ScratchRoom {
     pub(super) fn note<'p>(&self, paths: impl Iterator<Item = (&'p str, &'p [u8])>) -> Result<(), Errno> {
         let line = |(number, path)| format!("{number} {}\n", quell_base::shown(Path::new(os(path))));
         let lines: String = paths.map(line).collect();
-        _ = rustix::fs::unlinkat(&*self.directory, PATHS, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&*self.directory, PATHS, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = rustix::fs::openat(&*self.directory, NEXT_PATHS, flags, Mode::RUSR | Mode::WUSR)?;
         let written = write_all(&file, lines.as_bytes(), 0).and_then(|()| rustix::fs::fsync(&file));
-        if written.is_err() {
+        let directory = &*self.directory;
+        let noted = written.and_then(|()| rustix::fs::renameat(directory, NEXT_PATHS, directory, PATHS));
+        if noted.is_err() {
             // A part would hide that the rest is missing.
-            _ = rustix::fs::unlinkat(&*self.directory, PATHS, AtFlags::empty());
+            _ = rustix::fs::unlinkat(directory, NEXT_PATHS, AtFlags::empty());
         }
-        written
+        noted
     }
 
     /// The file of this number stays when the room is closed.
@@ -177,7 +189,10 @@ impl ScratchRoom {
             return None;
         }
         let noted = self.note(self.left.iter().map(|(number, path)| (&**number, &**path)));
-        Some(ScratchLeft { path: quell_base::shown(around.join(&self.name)), is_noted: noted.is_ok() })
+        // One that was written before tells these paths among others.
+        let is_there = || rustix::fs::statat(&*self.directory, PATHS, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let is_noted = noted.is_ok() || is_there();
+        Some(ScratchLeft { path: quell_base::shown(around.join(&self.name)), is_noted })
     }
 
     /// Removes it with all files that have a number for a name, or those of them that are not to stay.
@@ -229,7 +244,9 @@ const TRIES: u32 = 16;
 /// The mark goes last: what is left by a kill is still known.
 fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) {
     let files = listed(directory);
-    let ours = |file: &&[u8]| is_number(file) || [PATHS, NEXT_OWNER].map(str::as_bytes).contains(file);
+    let ours = |file: &&[u8]| {
+        is_number(file) || OWN_NAMES.iter().any(|name| name.as_bytes() == *file && *name != OWNER)
+    };
     files.iter().map(|file| &**file).filter(ours).for_each(|file| remove_file(directory, file));
     _ = rustix::fs::unlinkat(directory, OWNER, AtFlags::empty());
     _ = rustix::fs::unlinkat(parent, os(name), AtFlags::REMOVEDIR);
@@ -279,7 +296,7 @@ fn is_found(directory: &OwnedFd, name: &[u8]) -> bool {
 }
 
 fn holds_files(room: &OwnedFd) -> bool {
-    listed(room).iter().any(|file| ![OWNER, NEXT_OWNER, PATHS].map(str::as_bytes).contains(&&**file))
+    listed(room).iter().any(|file| !OWN_NAMES.map(str::as_bytes).contains(&&**file))
 }
 
 fn is_number(name: &[u8]) -> bool {
@@ -406,7 +423,7 @@ mod tests {
         let parent = std::fs::File::open(top.path()).unwrap().into();
         let mut room = ScratchRoom::make(&parent, RoomKind::Scratch).unwrap();
         for kind in [RoomKind::Kept, RoomKind::Scratch, RoomKind::Kept] {
-            room.turn(&parent, kind).unwrap();
+            room.turn(&parent, kind);
             assert!(room.name.starts_with(kind.prefix()));
             let mark = std::fs::read_link(top.path().join(&room.name).join(OWNER)).unwrap();
             let owner: RoomOwner = serde_json::from_slice(mark.as_os_str().as_bytes()).unwrap();

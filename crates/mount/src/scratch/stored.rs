@@ -69,7 +69,9 @@ pub(super) fn zero(file: &OwnedFd, offset: u64, length: u64) -> Result<(), Errno
     rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)
 }
 
-/// **Errors** `ENOSPC` where the file takes a part alone.
+/// Writes all of `data`.
+///
+/// **Errors** `ENOSPC` where only a part of it could be written.
 pub(super) fn write_all(file: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
     match original::write_at(file, data, offset)? {
         written if written == data.len() => Ok(()),

@@ -1,4 +1,4 @@
-//! Where content goes that memory has no room for: a directory on a disk of the node, if there is one, then the scratch directory
+//! Stores for content that memory has no room for: a directory on a disk of the node, if there is one, then the scratch directory
 //! itself. Files lie there in a [`ScratchRoom`].
 
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use super::room::{RoomKind, ScratchRoom, remove_leftovers};
 use super::stored::{Stored, write_all};
 use crate::fuse::original;
 
-/// Where files go that do not fit into memory.
+/// Directories for files that do not fit into memory.
 #[derive(Debug)]
 pub(super) struct Stores {
     stores: Vec<Store>,
@@ -109,8 +109,7 @@ impl Stores {
             if let State::Made(room) = &mut store.state
                 && room.keeps_nothing()
             {
-                // Where the room cannot be renamed, what a kill leaves is removed by the next run.
-                _ = room.turn(&store.parent, kind);
+                room.turn(&store.parent, kind);
             }
         }
     }

@@ -120,8 +120,8 @@ impl Keeper<'_> {
         refused
     }
 
-    /// What lies at the path now may be another one, put there by another user. So it must be what was made, or what was there
-    /// when its attributes were asked for.
+    /// Another user may have put another directory at the path. So only the directory that was made gets attributes, or the one
+    /// that was there when its attributes were asked for.
     fn settle_one(&self, path: &[u8], id: u64, made: Option<Identity>, how: Settled) -> Result<(), Errno> {
         let inode = self.tree.inode(id)?;
         let Some(attr) = inode.attr().copied() else { return Ok(()) };
