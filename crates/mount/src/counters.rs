@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 
+use crate::fuse::request::Operation;
 use crate::server::log::{Log, LogPlace, LogRecord};
 use crate::stats::{
     ImageStats, MAX_PATHS, Membership, OriginalStats, PathStats, RequestStats, RunMode, RunStats,
@@ -25,6 +26,25 @@ pub(crate) enum RequestKind {
     Write,
     Other,
     Open,
+}
+
+impl RequestKind {
+    /// The kind of a request; `None` for those that are no questions.
+    pub(crate) fn of(operation: &Operation<'_>) -> Option<Self> {
+        match operation {
+            Operation::Lookup { .. } => Some(Self::Lookup),
+            Operation::GetAttributes { .. } => Some(Self::GetAttributes),
+            Operation::Open { .. } => Some(Self::Open),
+            Operation::ListDirectory { .. } => Some(Self::ListDirectory),
+            Operation::Read(_) => Some(Self::Read),
+            Operation::Write(_) => Some(Self::Write),
+            Operation::ForgetOne { .. }
+            | Operation::BatchForget { .. }
+            | Operation::Interrupt { .. }
+            | Operation::Release { .. } => None,
+            _ => Some(Self::Other),
+        }
+    }
 }
 
 /// A kind of operation on the original, for counting.
@@ -139,9 +159,7 @@ impl Counters {
         namespace: Membership,
         seconds_to_exec: f64,
     ) -> RunStats {
-        let [lookup, getattr, readdir, read, write, other, open] =
-            std::array::from_fn(|kind| self.load(REQUESTS + kind));
-        let requests = RequestStats { lookup, getattr, readdir, open, read, write, other };
+        let requests = request_stats(|kind| self.load(REQUESTS + kind));
         let [lookup, stat, open, readdir, read, write] =
             std::array::from_fn(|kind| self.load(ORIGINAL + kind));
         RunStats {
@@ -197,6 +215,12 @@ impl Counters {
         sorted.sort_by(|a, b| b.operations.cmp(&a.operations).then_with(|| a.path.cmp(&b.path)));
         sorted
     }
+}
+
+/// The counts of requests, by the number of their [`RequestKind`].
+pub(crate) fn request_stats(count: impl FnMut(usize) -> u64) -> RequestStats {
+    let [lookup, getattr, readdir, read, write, other, open] = std::array::from_fn(count);
+    RequestStats { lookup, getattr, readdir, open, read, write, other }
 }
 
 /// Words of the counts.

@@ -53,7 +53,7 @@ pub(crate) type FileVersion = (i64, (i64, u64));
 
 /// Memory that a thread reuses from chunk to chunk.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct FetchBuffers {
     plain: Vec<u8>,
     compressed: Vec<u8>,
     decompressor: Option<Decompressor>,
@@ -97,7 +97,7 @@ impl Fetcher {
     }
 
     /// Makes sure that a chunk is in memory, for a program that waits for it.
-    pub(crate) fn ensure(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+    pub(crate) fn ensure(&self, chunk: usize, buffers: &mut FetchBuffers) -> Result<(), Errno> {
         if self.progress.stage(chunk)? == PRESENT {
             return Ok(());
         }
@@ -105,14 +105,14 @@ impl Fetcher {
         if let Some(peers) = &self.peers {
             peers.await_chunk(&self.progress, chunk);
         }
-        let mut fetched = self.fetch_if_absent(chunk, scratch);
+        let mut fetched = self.fetch_if_absent(chunk, buffers);
         loop {
             let news = self.progress.news();
             match self.progress.stage(chunk)? {
                 PRESENT => return Ok(()),
                 FAILED => break,
                 // It was dismissed meanwhile.
-                ABSENT => fetched = self.fetch_if_absent(chunk, scratch),
+                ABSENT => fetched = self.fetch_if_absent(chunk, buffers),
                 _ => self.progress.wait(news, None),
             }
         }
@@ -124,11 +124,11 @@ impl Fetcher {
     }
 
     /// Fetches the chunk unless another thread has, or is about to.
-    pub(crate) fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+    pub(crate) fn fetch_if_absent(&self, chunk: usize, buffers: &mut FetchBuffers) -> Result<(), Errno> {
         if !self.progress.begin(chunk)? {
             return Ok(());
         }
-        let outcome = self.copy(chunk, scratch);
+        let outcome = self.copy(chunk, buffers);
         self.progress.end(
             chunk,
             match outcome {
@@ -159,18 +159,18 @@ impl Fetcher {
         self.progress.end_dismissal(chunk);
     }
 
-    fn copy(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+    fn copy(&self, chunk: usize, buffers: &mut FetchBuffers) -> Result<(), Errno> {
         let start = chunk * self.progress.chunk;
-        scratch.plain.resize(self.progress.bytes_of(chunk), 0);
+        buffers.plain.resize(self.progress.bytes_of(chunk), 0);
         match &self.form {
             FileForm::Plain => {
                 let began = Instant::now();
-                self.read_file(start as u64, &mut scratch.plain)?;
+                self.read_file(start as u64, &mut buffers.plain)?;
                 if self.peers.is_some() {
                     self.progress.set(Word::FileTakes, began.elapsed().as_micros() as u64);
                 }
             }
-            FileForm::Frames(frames) => self.decompress(frames, chunk, scratch)?,
+            FileForm::Frames(frames) => self.decompress(frames, chunk, buffers)?,
         }
         // The kernel has parts of the file as it was.
         if self.progress.was_dismissed(chunk) && version_of(&self.file)? != self.version {
@@ -181,16 +181,16 @@ impl Fetcher {
             return Ok(());
         }
         let mut written = 0;
-        while written < scratch.plain.len() {
-            let rest = &scratch.plain[written..];
+        while written < buffers.plain.len() {
+            let rest = &buffers.plain[written..];
             written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
         }
         Ok(())
     }
 
-    fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+    fn decompress(&self, frames: &Frames, chunk: usize, buffers: &mut FetchBuffers) -> Result<(), Errno> {
         let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
-        let Scratch { plain, compressed, decompressor } = scratch;
+        let FetchBuffers { plain, compressed, decompressor } = buffers;
         compressed.resize(bytes, 0);
         self.read_file(at, compressed)?;
         let decompressor = match decompressor {
@@ -237,9 +237,9 @@ impl Fetcher {
     /// Fills `into` from the memory, as soon as that much of it has arrived.
     pub(crate) fn read_memory(&self, at: u64, into: &mut [u8]) -> Result<(), Errno> {
         let start = usize::try_from(at).map_err(|_| Errno::FBIG)?;
-        let mut scratch = Scratch::default();
+        let mut buffers = FetchBuffers::default();
         for chunk in self.progress.chunks_of(start, into.len()) {
-            self.ensure(chunk, &mut scratch)?;
+            self.ensure(chunk, &mut buffers)?;
         }
         read_exact_at(&self.memory, at, into)
     }
@@ -318,10 +318,10 @@ mod tests {
         let fetcher = fetcher();
         assert!(fetcher.progress.begin(0).unwrap());
         fetcher.progress.receive(0, true);
-        fetcher.copy(0, &mut Scratch::default()).unwrap();
+        fetcher.copy(0, &mut FetchBuffers::default()).unwrap();
         fetcher.progress.end(0, Ended::Present);
         assert_eq!(fetcher.progress.number(Word::Fetched), CHUNK as u64);
-        fetcher.fetch_if_absent(1, &mut Scratch::default()).unwrap();
+        fetcher.fetch_if_absent(1, &mut FetchBuffers::default()).unwrap();
         assert_eq!(fetcher.progress.number(Word::Fetched), 2 * CHUNK as u64);
     }
 
@@ -330,7 +330,7 @@ mod tests {
         let fetcher = fetcher();
         let found = fetcher.descriptors();
         let opened = [0, 1].map(|chunk| {
-            fetcher.ensure(chunk, &mut Scratch::default()).unwrap();
+            fetcher.ensure(chunk, &mut FetchBuffers::default()).unwrap();
             fetcher.descriptors()
         });
         assert_eq!((opened[0].len(), &opened[0]), (found.len() + 1, &opened[1]));

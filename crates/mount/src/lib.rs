@@ -68,9 +68,9 @@ pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
-pub use scratch::{Kept, Scratch, ScratchEnd, ScratchOutcome, ScratchRequest};
+pub use scratch::{Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest};
 pub use sharing::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
-pub use stats::{OutputStats, RunStats};
+pub use stats::{OutputStats, RunStats, ScratchStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 

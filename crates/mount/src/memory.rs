@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::{DAMAGED, Fetcher, FileForm, ImageFile, Scratch, frames_in, opened_again};
+use crate::fetcher::{DAMAGED, FetchBuffers, Fetcher, FileForm, ImageFile, frames_in, opened_again};
 use crate::progress::{Progress, Word};
 use crate::sharing::{PeersTask, start};
 use crate::stats::ImageStats;
@@ -321,9 +321,9 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
-        let mut scratch = Scratch::default();
+        let mut buffers = FetchBuffers::default();
         let mut chunks = fetcher.progress.chunks_of(start, length);
-        chunks.try_for_each(|chunk| fetcher.ensure(chunk, &mut scratch))
+        chunks.try_for_each(|chunk| fetcher.ensure(chunk, &mut buffers))
     }
 
     /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are
@@ -332,7 +332,7 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return;
         };
-        let mut scratch = Scratch::default();
+        let mut buffers = FetchBuffers::default();
         loop {
             let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
             if chunk >= fetcher.progress.chunks() {
@@ -343,7 +343,7 @@ impl Memory {
             }
             fetcher.leave_to_peers(chunk);
             // A chunk that fails is noted as failed; a request that needs it turns to the original.
-            let _noted = fetcher.fetch_if_absent(chunk, &mut scratch);
+            let _noted = fetcher.fetch_if_absent(chunk, &mut buffers);
         }
     }
 

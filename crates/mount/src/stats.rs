@@ -80,6 +80,76 @@ pub struct RunStats {
     /// The output of this node's ranks; absent where it is not collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputStats>,
+    /// The scratch directories of this node; in the file of its last rank alone, and absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<ScratchStats>,
+}
+
+/// Scratch directories of a node, all together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchStats {
+    /// Requests that the kernel asked of the server, which answered them on the node but for those of `original`.
+    pub requests: RequestStats,
+    /// Bytes that the kernel read for programs. It keeps what it has read.
+    pub bytes_read: u64,
+    /// Bytes that programs wrote.
+    pub bytes_written: u64,
+    /// Files that programs made, removed ones too.
+    pub files_made: u64,
+    /// Operations that asked the real directories.
+    pub original: ScratchOriginalStats,
+    /// Files that memory had no room for, once for each directory to which they went.
+    pub spilled_files: u64,
+    /// Bytes that were written to the disk of the node or to the real directories, because memory had no room.
+    pub spilled_bytes: u64,
+    /// Names but those of directories that were put to their places in the real directories.
+    pub kept_files: u64,
+    /// Their size.
+    pub kept_bytes: u64,
+}
+
+impl ScratchStats {
+    /// The sum of all directories'.
+    pub fn of(directories: impl Iterator<Item = Self>) -> Self {
+        directories.fold(Self::default(), |sum, one| Self {
+            requests: sum.requests.with(one.requests),
+            bytes_read: sum.bytes_read + one.bytes_read,
+            bytes_written: sum.bytes_written + one.bytes_written,
+            files_made: sum.files_made + one.files_made,
+            original: sum.original.with(one.original),
+            spilled_files: sum.spilled_files + one.spilled_files,
+            spilled_bytes: sum.spilled_bytes + one.spilled_bytes,
+            kept_files: sum.kept_files + one.kept_files,
+            kept_bytes: sum.kept_bytes + one.kept_bytes,
+        })
+    }
+}
+
+/// Operations in real directories below which files stay on the node. Files that spill or are kept come besides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchOriginalStats {
+    /// Names looked up.
+    pub lookup: u64,
+    /// Attributes asked for, and links read.
+    pub stat: u64,
+    /// Files opened.
+    pub open: u64,
+    /// Directories listed.
+    pub readdir: u64,
+    /// Reads of content.
+    pub read: u64,
+}
+
+impl ScratchOriginalStats {
+    fn with(self, other: Self) -> Self {
+        Self {
+            lookup: self.lookup + other.lookup,
+            stat: self.stat + other.stat,
+            open: self.open + other.open,
+            readdir: self.readdir + other.readdir,
+            read: self.read + other.read,
+        }
+    }
 }
 
 /// Output that was collected from the ranks of a node.
@@ -97,8 +167,9 @@ pub struct OutputStats {
 
 /// The part of a file of statistics that the server does not know.
 #[derive(Deserialize)]
-struct Kept {
+struct AddedParts {
     output: Option<OutputStats>,
+    scratch: Option<ScratchStats>,
 }
 
 /// An extraction. The program's own operations on bound originals are not counted: they reach the original without quell.
@@ -139,7 +210,7 @@ pub struct ImageStats {
 }
 
 /// Requests by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RequestStats {
     /// LOOKUP.
     pub lookup: u64,
@@ -155,6 +226,20 @@ pub struct RequestStats {
     pub write: u64,
     /// Everything else but FORGET and INTERRUPT, which are no questions.
     pub other: u64,
+}
+
+impl RequestStats {
+    fn with(self, more: Self) -> Self {
+        Self {
+            lookup: self.lookup + more.lookup,
+            getattr: self.getattr + more.getattr,
+            readdir: self.readdir + more.readdir,
+            open: self.open + more.open,
+            read: self.read + more.read,
+            write: self.write + more.write,
+            other: self.other + more.other,
+        }
+    }
 }
 
 /// Operations on the original by kind.
@@ -207,17 +292,22 @@ impl RunStats {
             abandoned_requests: 0,
             image_lost_requests: 0,
             output: None,
+            scratch: None,
         }
     }
 
     /// Writes the statistics as one JSON object. The file appears whole, by rename, which follows no link. All may
-    /// read and write it, but for what `umask` forbids. The output that an earlier version of the file tells stays.
+    /// read and write it, but for what `umask` forbids. Output and scratch directories that an earlier version of the file
+    /// tells stay.
     ///
     /// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
     pub fn write(&self, path: &Path, umask: Mode) -> Result<(), Errno> {
         let _turn = Turn::take(path);
-        let kept = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
-        let all = Self { output: self.output.or(kept.and_then(|kept| kept.output)), ..self.clone() };
+        let added =
+            std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<AddedParts>(&text).ok());
+        let added = added.unwrap_or(AddedParts { output: None, scratch: None });
+        let (output, scratch) = (self.output.or(added.output), self.scratch.or(added.scratch));
+        let all = Self { output, scratch, ..self.clone() };
         let mut bytes = serde_json::to_vec_pretty(&all).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
         replace_file(path, Mode::from_raw_mode(0o666) - umask, &bytes)
@@ -228,20 +318,34 @@ impl RunStats {
 ///
 /// **Errors** What open(2), write(2) and rename(2) say; `EINVAL` for a file of something else.
 pub fn add_output(path: &Path, output: &OutputStats) -> Result<(), Errno> {
+    add(path, "output", output, |added| added.output.is_some())
+}
+
+/// Adds the scratch directories of a run to the statistics that were written of it.
+///
+/// **Errors** as of [`add_output`].
+pub fn add_scratch(path: &Path, scratch: &ScratchStats) -> Result<(), Errno> {
+    add(path, "scratch", scratch, |added| added.scratch.is_some())
+}
+
+fn add(
+    path: &Path,
+    name: &str,
+    part: &impl Serialize,
+    has_it: impl Fn(&AddedParts) -> bool,
+) -> Result<(), Errno> {
     let _turn = Turn::take(path);
     let text = std::fs::read_to_string(path).map_err(|error| errno_of(&error))?;
     let mode = rustix::fs::stat(path)?.st_mode & 0o777;
-    let kept: Kept = serde_json::from_str(&text).map_err(|_| Errno::INVAL)?;
-    let others = text.trim_end().strip_suffix('}').map(str::trim_end).ok_or(Errno::INVAL)?;
-    let output = serde_json::to_string(output).map_err(|_| Errno::INVAL)?;
-    match kept.output {
+    let added: AddedParts = serde_json::from_str(&text).map_err(|_| Errno::INVAL)?;
+    if has_it(&added) {
         // Another rank with the same file was faster.
-        Some(_) => Ok(()),
-        None => {
-            let text = format!("{others},\n  \"output\": {output}\n}}\n");
-            replace_file(path, Mode::from_raw_mode(mode), text.as_bytes())
-        }
+        return Ok(());
     }
+    let others = text.trim_end().strip_suffix('}').map(str::trim_end).ok_or(Errno::INVAL)?;
+    let part = serde_json::to_string(part).map_err(|_| Errno::INVAL)?;
+    let text = format!("{others},\n  \"{name}\": {part}\n}}\n");
+    replace_file(path, Mode::from_raw_mode(mode), text.as_bytes())
 }
 
 /// The right of one process of this node to read and replace a file of statistics: an abstract socket's name.

@@ -9,8 +9,12 @@ use crate::host;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::{Errno, RankPlace, shown};
-use quell_mount::{Kept, MemoryBudget, RunError, Scratch, ScratchEnd, ScratchOutcome, ScratchRequest};
+use quell_mount::{
+    MemoryBudget, RunError, Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest,
+    ScratchStats,
+};
 use rustix::fs::Access;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +31,15 @@ pub(super) fn enter(flags: &Run, printer: Printer) -> Result<(), Failure> {
     }
     let place = host::rank_place();
     let request = request(&flags.local, host::job(place.as_ref()))?;
-    let mut at_the_end = |outcome: ScratchOutcome| tell(&request, &outcome, place.as_ref(), printer);
+    let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
+    let mut at_the_end = |outcome: ScratchOutcome| {
+        if let (Some(stats), ScratchOutcome::Ended(ends)) = (&stats, &outcome) {
+            let scratch = ScratchStats::of(ends.iter().map(|end| end.stats));
+            // A file that cannot be written stays as it is without this part.
+            _ = quell_mount::stats::add_scratch(stats, &scratch);
+        }
+        tell(&request, &outcome, place.as_ref(), printer)
+    };
     let entered = Scratch::join(&request).and_then(|scratch| scratch.begin(&mut at_the_end));
     match entered {
         Err(RunError::Unavailable(reason)) if !flags.require => {
@@ -103,14 +115,15 @@ fn tell(
     place: Option<&RankPlace>,
     printer: Printer,
 ) -> Option<u8> {
-    let ends = match outcome {
+    match outcome {
+        ScratchOutcome::Ended(ends) => tell_ends(request, ends, place, printer),
         // Ranks of a launcher end one by one, and the job's end is near.
-        ScratchOutcome::OthersGoOn if !request.keeps || place.is_some() => return None,
+        ScratchOutcome::OthersGoOn if !request.keeps || place.is_some() => None,
         ScratchOutcome::OthersGoOn => {
             let names = request.directories.iter().map(|directory| format!("`{}`", shown(directory)));
             let names = names.collect::<Vec<_>>().join(", ");
             printer.talk(&format!("{names}: files are kept when the last run that shares them has ended"));
-            return None;
+            None
         }
         ScratchOutcome::Lost => {
             printer.warn("the server of the scratch directories was killed: what they held is lost");
@@ -118,12 +131,18 @@ fn tell(
                 printer
                     .hint("what it was about to keep, if anything, lies in `.quell-kept-*` in the directory");
             }
-            return request.keeps.then_some(OURS);
+            request.keeps.then_some(OURS)
         }
-        ScratchOutcome::Ended(ends) => ends,
-    };
+    }
+}
+
+fn tell_ends(
+    request: &ScratchRequest,
+    ends: &[ScratchEnd],
+    place: Option<&RankPlace>,
+    printer: Printer,
+) -> Option<u8> {
     let node = if host::is_one_node(place) { "" } else { " on this node" };
-    let mut status = None;
     for (directory, end) in request.directories.iter().zip(ends) {
         let directory = shown(directory);
         if is_on_first_node(place) {
@@ -132,27 +151,31 @@ fn tell(
                 None => warn_of_changes(&directory, end, printer),
                 Some(kept) => warn_of_kept(&directory, end, kept, printer),
             }
-            for found in &end.found {
-                printer.warn(&format!(
-                    "`{directory}/{found}` holds files that another run has not put to their places"
-                ));
-                printer.hint("`paths` in it tells where they belong; remove it when you do not need it");
-            }
         }
-        if let Some(kept) = end.kept.as_ref().filter(|kept| kept.failed > 0) {
-            let first =
-                kept.first.as_ref().map(|(path, errno)| format!(", first `{path}`: {}", Errno(*errno)));
-            let (names, first) = (counted(kept.failed, "name"), first.unwrap_or_default());
-            printer.warn(&format!("{names} could not be kept in `{directory}`{first}"));
-            if let Some(left) = &kept.left {
-                printer.hint(&format!(
-                    "`{directory}/{left}` holds what has no place; `paths` in it tells where it belongs"
-                ));
-            }
-            status = Some(OURS);
+        end.kept.iter().for_each(|kept| warn_of_failures(&directory, kept, printer));
+    }
+    if is_on_first_node(place) {
+        // Directories that share a disk find the same there.
+        for found in ends.iter().flat_map(|end| &end.found).collect::<BTreeSet<_>>() {
+            printer.warn(&format!("`{found}` holds files that another run has not put to their places"));
+            printer
+                .hint("`paths` or the names in it tell where they belong; remove it when you do not need it");
         }
     }
-    status
+    let has_failed = |end: &ScratchEnd| end.kept.as_ref().is_some_and(|kept| kept.failed > 0);
+    ends.iter().any(has_failed).then_some(OURS)
+}
+
+fn warn_of_failures(directory: &str, kept: &ScratchKept, printer: Printer) {
+    if kept.failed > 0 {
+        let first = kept.first.as_ref().map(|(path, errno)| format!(", first `{path}`: {}", Errno(*errno)));
+        let (names, first) = (counted(kept.failed, "name"), first.unwrap_or_default());
+        printer.warn(&format!("{names} could not be kept in `{directory}`{first}"));
+    }
+    for ScratchLeft { path, is_noted } in &kept.left {
+        let told = if *is_noted { "`paths` in it tells" } else { "names in it tell" };
+        printer.hint(&format!("`{path}` holds what has no place; {told} where it belongs"));
+    }
 }
 
 /// One line about a directory in which anything was made.
@@ -191,7 +214,7 @@ fn warn_of_changes(directory: &str, end: &ScratchEnd, printer: Printer) {
 }
 
 /// The directory is not all that the programs left.
-fn warn_of_kept(directory: &str, end: &ScratchEnd, kept: &Kept, printer: Printer) {
+fn warn_of_kept(directory: &str, end: &ScratchEnd, kept: &ScratchKept, printer: Printer) {
     if end.removed > 0 {
         let names = counted(end.removed, "name");
         printer.warn(&format!(
@@ -213,7 +236,7 @@ mod tests {
     fn the_account_says_what_became_of_the_files() {
         let of = |made, files, kept: bool| {
             let spilled = if files > 1 { vec![("/l/tmp".to_owned(), 2)] } else { Vec::new() };
-            let kept = kept.then(|| Kept { files, bytes: 2048, ..Kept::default() });
+            let kept = kept.then(|| ScratchKept { files, bytes: 2048, ..ScratchKept::default() });
             account(
                 "tmp",
                 &ScratchEnd { made, files, bytes: 2048, spilled, kept, ..ScratchEnd::default() },

@@ -110,6 +110,7 @@ mod recorded_start;
 mod refresh;
 mod replay;
 mod scratch;
+mod scratch_keep;
 mod searches;
 mod server_life;
 mod slurm;

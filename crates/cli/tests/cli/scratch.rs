@@ -8,10 +8,10 @@ use rustix::process::Signal;
 use crate::harness::{FILTERS, Need, Test, kill, next_line, send, session, snapshot};
 use crate::processes::named;
 
-const FUSE: &[Need] = &[Need::Fuse];
+pub(crate) const FUSE: &[Need] = &[Need::Fuse];
 
 /// Root and an ordinary user.
-fn both(needs: &[Need]) -> Option<[Test; 2]> {
+pub(crate) fn both(needs: &[Need]) -> Option<[Test; 2]> {
     Some([Test::privileged(needs)?, Test::of_ordinary_user(needs)?])
 }
 
@@ -20,7 +20,7 @@ fn servers(test: &Test) -> Vec<i32> {
 }
 
 /// A directory `tmp` with a file and a directory.
-fn plant(test: &Test) {
+pub(crate) fn plant(test: &Test) {
     test.write("tmp/old", "old\n");
     test.write("tmp/sub/deep", "deep\n");
     test.give("tmp/sub");
@@ -453,144 +453,10 @@ fn privileged_where_nothing_can_be_mounted_the_command_runs_plain() {
 }
 
 /// A script as root in a mount namespace of its own.
-fn in_own_mounts(test: &Test, script: &str) -> crate::harness::Outcome {
+pub(crate) fn in_own_mounts(test: &Test, script: &str) -> crate::harness::Outcome {
     let mut command = test.command(&["unshare", "--mount", "sh", "-c", script]);
     command.env("quell", *crate::harness::QUELL);
     test.finish(command)
-}
-
-#[test]
-fn privileged_keep_leaves_what_it_cannot_put_back() {
-    let Some(test) = Test::privileged(&[Need::Fuse, Need::Root]) else { return };
-    test.script("mkdir tmp").succeeds();
-    let script = "mount -t tmpfs -o size=6m small tmp; head -c 4000000 /dev/urandom > tmp/big; cp tmp/big big; echo one > tmp/one; \
-                  $quell run --scratch tmp --keep -- sh -c 'mv tmp/big tmp/moved; mv tmp/one tmp/big; echo new > tmp/new'; echo $?; \
-                  cmp big tmp/big; cat tmp/one tmp/new; ls -A tmp";
-    snapshot!(in_own_mounts(&test, script), @"
-    status 0
-    --- stdout
-    125
-    one
-    new
-    .quell-kept-[RANDOM]
-    big
-    new
-    one
-    --- stderr
-    quell: `[DIR]/tmp`: 1 file made, 1 file of [SIZE] kept
-    quell: warning: `[DIR]/tmp` still has 1 name that programs removed or renamed: `--keep` removes nothing
-    quell: warning: 2 names could not be kept in `[DIR]/tmp`, first `moved`: ENOSPC (no space left on device)
-    hint: `[DIR]/tmp/.quell-kept-[RANDOM]` holds what has no place; `paths` in it tells where it belongs
-    ");
-    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
-    test.script(
-        "mkdir -p closed/sub tmp; echo a > closed/sub/a; chmod 555 closed; echo f > tmp/f; chmod 0 tmp/f",
-    )
-    .succeeds();
-    session!(|line| test.script(line), @"
-    $ quell run --scratch closed --keep -- mv closed/sub/a closed/sub/b => 125
-    quell: error: `--keep` cannot write to `[DIR]/closed`: EACCES (permission denied)
-    hint: name a directory that you may write to
-    $ quell run --scratch tmp --keep -- mv tmp/f tmp/g => 125
-    quell: warning: `[DIR]/tmp` still has 1 name that programs removed or renamed: `--keep` removes nothing
-    quell: warning: 1 name could not be kept in `[DIR]/tmp`, first `g`: EACCES (permission denied)
-    $ chmod 600 tmp/f; cat closed/sub/* tmp/*; find closed tmp -type f | sort
-    --- stdout
-    a
-    f
-    closed/sub/a
-    tmp/f
-    ");
-}
-
-#[test]
-fn privileged_keep_leaves_files_whose_owner_it_cannot_give() {
-    let Some(test) = Test::privileged(&[Need::Fuse, Need::Root]) else { return };
-    test.script("mkdir tmp; chmod 777 tmp; echo theirs > tmp/theirs; chmod 666 tmp/theirs").succeeds();
-    let user = "HOME=/proc/nonexistent setpriv --reuid 1000 --regid 1000 --clear-groups";
-    let job = "echo more >> tmp/theirs; echo new > tmp/new";
-    let kept = format!(
-        "{user} $quell run --scratch tmp --keep -- sh -c '{job}'; echo $?; cat tmp/theirs tmp/new; cd tmp/.quell-kept-*; cat paths 1; \
-         cd ../..; {user} $quell run --scratch tmp -- true"
-    );
-    snapshot!(test.script(&kept), @"
-    status 0
-    --- stdout
-    125
-    theirs
-    new
-    0 new
-    1 theirs
-    theirs
-    more
-    --- stderr
-    quell: `[DIR]/tmp`: 1 file made, 1 file of [SIZE] kept
-    quell: warning: 1 name could not be kept in `[DIR]/tmp`, first `theirs`: EPERM (operation not permitted)
-    hint: `[DIR]/tmp/.quell-kept-[RANDOM]` holds what has no place; `paths` in it tells where it belongs
-    quell: warning: `[DIR]/tmp/.quell-kept-[RANDOM]` holds files that another run has not put to their places
-    hint: `paths` in it tells where they belong; remove it when you do not need it
-    ");
-}
-
-#[test]
-fn privileged_keep_names_special_files() {
-    let Some(test) = Test::privileged(&[Need::Fuse, Need::Root, Need::Program("python3")]) else { return };
-    test.script("mkdir -p tmp/sub; mknod tmp/sub/null c 1 3").succeeds();
-    session!(|line| test.script(line), @"
-    $ quell run --scratch tmp --keep -- mv tmp/sub tmp/moved => 125
-    quell: warning: `[DIR]/tmp` still has 1 name that programs removed or renamed: `--keep` removes nothing
-    quell: warning: 1 name could not be kept in `[DIR]/tmp`, first `moved/null`: EOPNOTSUPP (operation not supported on transport endpoint)
-    $ quell run --scratch tmp --keep -- mknod tmp/null c 1 3 => 125
-    quell: `[DIR]/tmp`: 1 file made, none is kept
-    quell: warning: 1 name could not be kept in `[DIR]/tmp`, first `null`: EOPNOTSUPP (operation not supported on transport endpoint)
-    $ quell run --scratch tmp --keep -- python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"tmp/socket\")' => 125
-    quell: `[DIR]/tmp`: 1 file made, none is kept
-    quell: warning: 1 name could not be kept in `[DIR]/tmp`, first `socket`: EOPNOTSUPP (operation not supported on transport endpoint)
-    $ find tmp | sort
-    --- stdout
-    tmp
-    tmp/moved
-    tmp/sub
-    tmp/sub/null
-    ");
-}
-
-#[test]
-fn privileged_a_server_killed_while_it_keeps_loses_nothing() {
-    let needs = [Need::Fuse, Need::Root, Need::Ptrace, Need::Program("strace")];
-    let Some(test) = Test::privileged(&needs) else { return };
-    test.script("mkdir tmp; for i in 1 2 3 4 5 6 7 8; do echo old $i > tmp/$i; done").succeeds();
-    let job = "for i in 1 2 3 4 5 6 7 8; do echo new $i > tmp/$i; done; rm tmp/8";
-    let kill = "strace -f -qqq -o traced -e trace=renameat,renameat2 -e inject=renameat,renameat2:signal=KILL:when=3";
-    let killed = test.script(&format!("{kill} $quell -q run --scratch tmp --keep -- sh -c '{job}'"));
-    assert_eq!(killed.code(), 125, "{killed}");
-    let state = || test.script("cat tmp/? | sort; cat tmp/.quell-kept-*/[0-9]* | sort").stdout;
-    let after = state();
-    for file in 1..=8 {
-        assert!(
-            after.contains(&format!("old {file}\n")) || after.contains(&format!("new {file}\n")),
-            "{after}"
-        );
-        assert!(file == 8 || after.contains(&format!("new {file}\n")), "{after}");
-    }
-    assert!(after.contains("old 7\n") && after.contains("old 8\n") && !after.contains("old 1\n"), "{after}");
-    let next = test.script("$quell run --scratch tmp -- true");
-    assert!(next.stderr.contains("holds files that another run has not put to their places"), "{next}");
-    assert_eq!(state(), after);
-}
-
-#[test]
-fn privileged_keep_as_root_changes_nothing_that_a_link_leads_to() {
-    let needs = [Need::Fuse, Need::Root, Need::Ptrace, Need::Program("strace")];
-    let Some(test) = Test::privileged(&needs) else { return };
-    test.script("mkdir tmp; echo secret > secret; chmod 600 secret").succeeds();
-    let swap = "i=0; while [ $i -lt 400 ] && ! { [ -d tmp/made ] && rmdir tmp/made && ln -s ../secret tmp/made; } 2>/dev/null; \
-                do i=$((i+1)); sleep 0.01; done";
-    let slow = "strace -f -qqq -o traced -e trace=mkdirat -e inject=mkdirat:delay_exit=2000000";
-    let script = format!(
-        "{{ {swap}; }} & {slow} $quell -q run --scratch tmp --keep -- sh -c 'mkdir -m 777 tmp/made'; wait; stat -c '%a %U' secret"
-    );
-    assert_eq!(test.script(&script).stdout, "600 root\n");
 }
 
 #[test]
@@ -604,90 +470,6 @@ fn privileged_a_store_that_was_full_is_tried_again() {
          $quell -q run --scratch tmp --scratch-memory 0 -- sh -c '{job}' 2>/dev/null; wait"
     );
     assert_eq!(in_own_mounts(&test, &script).stdout, "1\ny\n");
-}
-
-#[test]
-fn privileged_keep_keeps_attributes_of_directories() {
-    let Some(tests) = both(&[Need::Fuse, Need::Program("setfattr")]) else { return };
-    for test in tests {
-        let root = test.script("id -u").stdout == "0\n";
-        let owner = if root { "chown 12:34 tmp/sub;" } else { "" };
-        let job = format!(
-            "chmod 750 tmp; chmod 1711 tmp/sub; setfattr -n user.colour -v red tmp/sub; setfattr -x user.old tmp/sub; {owner} \
-             touch tmp/sub/x; touch -d 2001-01-01 tmp/sub; mkdir tmp/made; touch tmp/made/x; touch -d 2002-02-02 tmp/made; chmod 555 tmp/made"
-        );
-        let plant = "rm -rf tmp; mkdir -p tmp/sub tmp/same; chmod 700 tmp/same; setfattr -n user.old -v x tmp/sub; touch -d 2003-03-03 tmp/same";
-        let look =
-            "stat -c '%n %a %u:%g' tmp tmp/*; stat -c '%n %y' tmp/*; getfattr -d tmp/*; chmod 755 tmp/made";
-        let seen = |quell: &str| test.script(&format!("{plant}; {quell} sh -c '{job}' && {look}"));
-        assert_eq!(seen("$quell -q run --scratch tmp --keep --"), seen(""));
-    }
-}
-
-#[test]
-fn privileged_keep_keeps_groups_and_lists() {
-    let needs = [Need::Fuse, Need::Root, Need::Program("setfacl")];
-    let Some(test) = Test::privileged(&needs) else { return };
-    let plant = "rm -rf tmp; mkdir -p tmp/sub tmp/group; cd tmp; echo old > old; echo theirs > theirs; echo moved > moved; \
-                 chown -R 1000:1000 .; chown 1000:2000 old moved group; chmod 660 old moved; chmod 2775 group; \
-                 setfacl -m u:1234:rw old; setfacl -d -m u:1234:rwx .; cd ..";
-    let job = "cd tmp; echo more >> old; echo more >> moved; mv moved sub/away; echo new > group/new; mkdir group/made; \
-               echo new > group/made/new; echo new > sub/new";
-    let user = "setpriv --reuid 1000 --regid 1000 --groups 1000,2000";
-    let look = "cd tmp; rm -f moved; find . -printf '%p %m %U:%G\\n' | sort; getfacl -n -c old sub/* group/*";
-    for user in [user, ""] {
-        let seen = |quell: &str| test.script(&format!("{plant}; {user} {quell} sh -c '{job}' && {look}"));
-        assert_eq!(seen("$quell -q run --scratch tmp --keep --").stdout, seen("").succeeds(), "{user}");
-    }
-}
-
-#[test]
-fn privileged_keep_says_what_is_split_and_when_it_waits() {
-    let Some(test) = Test::privileged(FUSE) else { return };
-    test.script("mkdir tmp; echo old > tmp/file; ln tmp/file outside").succeeds();
-    session!(|line| test.script(line), @"
-    $ quell run --scratch tmp --keep -- sh -c 'echo more >> tmp/file'
-    quell: `[DIR]/tmp`: 0 files made, 1 file of [SIZE] kept
-    quell: warning: 1 changed file in `[DIR]/tmp` had further hard links, which lead to the old content
-    $ cat tmp/file outside
-    --- stdout
-    old
-    more
-    old
-    ");
-    // Two runs that share: the first one to end says that the other one keeps.
-    let script = "$quell run --scratch tmp --keep -- sh -c 'until [ -e tmp/both ]; do sleep 0.01; done; touch seen; until [ -e go ]; do sleep 0.01; done' & \
-                  $quell run --scratch tmp --keep -- sh -c 'touch tmp/both; until [ -e seen ]; do sleep 0.01; done'; echo first >&2; touch go; wait";
-    snapshot!(test.script(script), @"
-    status 0
-    --- stderr
-    quell: `[DIR]/tmp`: files are kept when the last run that shares them has ended
-    first
-    quell: `[DIR]/tmp`: 1 file made, 1 file of [SIZE] kept
-    ");
-}
-
-#[test]
-fn privileged_a_process_that_outlives_a_kept_run_goes_on() {
-    let Some(tests) = both(FUSE) else { return };
-    for test in tests {
-        plant(&test);
-        let later = "until [ -e go ]; do sleep 0.01; done; cat tmp/closed tmp/old; echo more >> tmp/closed && cat tmp/closed; \
-                     echo more >&3; cat tmp/open; echo again >> tmp/open; cat tmp/open";
-        let job = format!(
-            "echo closed > tmp/closed; echo more >> tmp/old; exec 3>tmp/open; echo open >&3; ({later}) > result 2>&1 & "
-        );
-        test.script(&format!(
-            "$quell run --scratch tmp --scratch-memory 0 --keep -- sh -c '{job}'; cat tmp/closed; touch go"
-        ))
-        .succeeds();
-        test.silence();
-        assert_eq!(
-            test.read_text("result"),
-            "closed\nold\nmore\nclosed\nmore\nopen\nmore\nopen\nmore\nagain\n"
-        );
-        assert_eq!(test.script("ls -A tmp").stdout, "closed\nold\nopen\nsub\n");
-    }
 }
 
 // Odd files, and limits that are met.
@@ -858,10 +640,10 @@ fn privileged_processes_share_the_descriptors_of_the_server() {
         test.write(
             "opens.py",
             "import os, sys\n\
-             old = [open(f'tmp/old/{i}') for i in range(150)]\n\
-             os.remove('tmp/old/' + sys.argv[1])\n\
+             old = [open(f'tmp/old/{i}') for i in [*range(150), 'of-' + sys.argv[1]]]\n\
+             os.remove('tmp/old/of-' + sys.argv[1])\n\
              for offset in 0, 6:\n\
-             \x20   assert [os.pread(f.fileno(), 6, offset).decode() for f in old] == ['content'[offset:offset + 6]] * 150\n\
+             \x20   assert [os.pread(f.fileno(), 6, offset).decode() for f in old] == ['content'[offset:offset + 6]] * 151\n\
              for f in old: f.close()\n\
              new = [open(f'tmp/{sys.argv[1]}-{i}', 'w+') for i in range(150)]\n\
              os.remove(f'tmp/{sys.argv[1]}-0')\n\
@@ -870,8 +652,10 @@ fn privileged_processes_share_the_descriptors_of_the_server() {
              for f in new: f.seek(0); assert f.read() == 'onetwo'\n\
              print('done')\n",
         );
-        test.script("mkdir -p tmp/old; for i in $(seq 0 149); do printf content > tmp/old/$i; done")
-            .succeeds();
+        test.script(
+            "mkdir -p tmp/old; for i in $(seq 0 149) of-1 of-2 of-3; do printf content > tmp/old/$i; done",
+        )
+        .succeeds();
         let script = "ulimit -n 200; $quell -q run --scratch tmp --scratch-memory 0 -- sh -c \
                       'for i in 1 2 3; do python3 opens.py $i & done; wait'";
         assert_eq!(test.script(script).stdout, "done\ndone\ndone\n");
@@ -918,23 +702,4 @@ fn privileged_a_rank_without_a_limit_of_sizes_writes_beyond_the_first_ranks() {
     let outcome = test.script(&script("$quell -q run --scratch tmp --scratch-memory 0 --"));
     assert!(outcome.stdout.ends_with("\n300000\n"), "{outcome}");
     assert_eq!(outcome.stdout, test.script(&script("")).stdout);
-}
-
-#[test]
-fn privileged_files_of_which_attributes_alone_changed_are_kept() {
-    let Some(tests) = both(FUSE) else { return };
-    for test in tests {
-        test.script("mkdir plain; for file in a b c d e; do echo $file > plain/$file; done; touch -d 2000-01-01 plain/*; cp -a plain tmp").succeeds();
-        let job = "chmod 600 a; touch -d 2001-01-01 b; setfattr -n user.x -v y c; ln d hard; ln e top; mv e moved; mkdir sub; mv a sub";
-        // Names that were renamed stay besides.
-        let script = format!(
-            "(cd plain; {job}); $quell -q run --scratch tmp --keep -- sh -c 'cd tmp; {job}' && rm tmp/a tmp/e"
-        );
-        assert_eq!(test.script(&script).succeeds(), "");
-        let seen = |directory: &str| {
-            let look = "find . -type f -printf '%P %m %n %s %t\\n' | sort; getfattr -d c; cat * sub/*";
-            test.script(&format!("cd {directory}; {look} 2>&1")).stdout
-        };
-        assert_eq!(seen("tmp"), seen("plain"));
-    }
 }

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use rustix::process::Signal;
 
 use crate::harness::{Need, Test, next_line, send, wait_until};
+use crate::scratch::plant;
 
 const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
 
@@ -154,4 +155,65 @@ fn privileged_a_killed_wrapper_takes_its_command_along() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     test.silence();
+}
+
+/// A known workload below a scratch directory, and the system calls of its server.
+#[test]
+fn privileged_a_scratch_directory_is_counted() {
+    let Some(test) = Test::privileged(&[Need::Fuse, Need::Ptrace, Need::Program("strace")]) else { return };
+    plant(&test);
+    let job = "for i in 1 2 3 4 5; do echo $i > tmp/$i; done; cat tmp/old tmp/sub/deep; rm tmp/1 tmp/2";
+    let script = format!(
+        "strace -f -y -qqq -o traced -e trace=openat $quell -q run --scratch tmp --stats stats.json -- sh -c '{job}'"
+    );
+    assert_eq!(test.script(&script).succeeds(), "old\ndeep\n");
+    let stats = test.read_json("stats.json");
+    assert_eq!((&stats["mode"], &stats["requests"]["lookup"]), (&"off".into(), &0.into()), "{stats}");
+    let scratch = &stats["scratch"];
+    let count = |names: &[&str]| names.iter().fold(scratch, |value, name| &value[name]).as_u64().unwrap();
+    assert_eq!(
+        (count(&["files_made"]), count(&["bytes_written"]), count(&["bytes_read"])),
+        (5, 10, 9),
+        "{stats}"
+    );
+    assert_eq!((count(&["requests", "write"]), count(&["requests", "read"])), (5, 2), "{stats}");
+    assert!(count(&["requests", "lookup"]) >= 5 && count(&["requests", "other"]) >= 7, "{stats}");
+    assert_eq!((count(&["original", "open"]), count(&["original", "readdir"])), (2, 2), "{stats}");
+    let calls = test.read_text("traced");
+    let within = format!("<{}", test.text("tmp"));
+    let is_lookup =
+        |line: &&str| line.contains("O_PATH") && line.contains("O_NOFOLLOW") && line.contains(&within);
+    assert_eq!(
+        count(&["original", "lookup"]),
+        calls.lines().filter(is_lookup).count() as u64,
+        "{stats}\n{calls}"
+    );
+    let spilled = ["spilled_files", "spilled_bytes", "kept_files", "kept_bytes"];
+    assert_eq!(spilled.map(|name| count(&[name])), [0; 4], "{stats}");
+    // What memory has no room for, what is kept, and two directories.
+    let run = "$quell -q run --scratch tmp --scratch other --scratch-memory 0 --keep --output log --stats kept.json";
+    let job =
+        "echo new > tmp/new; echo more >> tmp/new; echo other > other/new; : > tmp/empty; echo x >> tmp/old";
+    test.script(&format!("mkdir other; {run} -- sh -c '{job}'")).succeeds();
+    let stats = test.read_json("kept.json");
+    assert_eq!(
+        spilled.map(|name| stats["scratch"][name].as_u64().unwrap()),
+        [3, 4 + 5 + 6 + 4 + 2, 4, 9 + 6 + 6],
+        "{stats}"
+    );
+    assert_eq!(stats["output"]["lines"], 0, "{stats}");
+}
+
+#[test]
+fn privileged_a_scratch_directory_beside_an_image_is_counted() {
+    let Some(test) = packed() else { return };
+    let script = "$quell -q run --scratch tmp --stats stats.json app.qimg -- sh -c 'cat env/lib/a.txt; echo new > tmp/new'";
+    assert_eq!(test.script(&format!("mkdir tmp; {script}")).succeeds(), "alpha\n");
+    let counted = || {
+        let stats = test.read_json("stats.json");
+        (stats["mode"].clone(), stats["scratch"]["files_made"].clone())
+    };
+    assert_eq!(counted(), ("mount".into(), 1.into()));
+    test.silence();
+    assert_eq!(counted(), ("mount".into(), 1.into()));
 }

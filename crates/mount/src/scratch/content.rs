@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
+use super::originals::OriginalState;
 use super::stored::Stored;
 use crate::fuse::original;
 
@@ -23,8 +24,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// **Parameters** `room`: the memory that the process can get, if there is a limit. Most of it is left to what is not counted: buffers,
-    /// tables that double, and the gaps between pieces.
+    /// **Parameters** `room`: the memory that the process can get, if there is a limit. Most of it is left to what is not
+    /// counted: buffers, tables that double, and the gaps between pieces.
     pub(super) fn new(limit: u64, room: Option<u64>) -> Self {
         let ceiling = room.map_or(u64::MAX, |room| room / 3);
         Self { limit: limit.min(ceiling / 2), ceiling, used: AtomicU64::new(0) }
@@ -54,8 +55,8 @@ impl Budget {
 /// Content of a file; the size is the inode's.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// The original's still: something else of the file was changed.
-    Original,
+    /// The original's still, in the state that it had when something else of the file was changed.
+    Original(OriginalState),
     Memory(Pieces),
     Stored(Stored),
 }
@@ -175,7 +176,8 @@ impl Drop for Pieces {
     }
 }
 
-/// The capacity that a piece gets when it must reach up to `end`: twice its old one, so that small writes do not copy it each time.
+/// The capacity that a piece gets when it must reach up to `end`: twice its old one, so that small writes do not copy it each
+/// time.
 fn capacity_for(has: usize, end: usize) -> usize {
     if end <= has { has } else { end.max((2 * has).min(PIECE as usize)) }
 }
@@ -206,7 +208,7 @@ impl Content {
     /// Reads as many bytes as `buffer` has; the caller knows that the file has so many.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         match self {
-            Self::Original => return Err(Errno::BADF),
+            Self::Original(_) => return Err(Errno::BADF),
             Self::Memory(pieces) => pieces.read(offset, buffer),
             Self::Stored(stored) => {
                 let read = original::read_at(&*stored.open()?, buffer, offset)?;

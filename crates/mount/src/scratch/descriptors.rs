@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors of files, as many as the process may have beside the others.
+/// Descriptors of files that stay open: half of those that the process may have.
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    /// The most that one generation has.
+    /// The greatest number in one generation.
     most: usize,
     generations: Mutex<Generations>,
 }

@@ -1,5 +1,5 @@
-//! Directories whose files stay on the node (`run --scratch`): a FUSE mount over each, served from memory, in a namespace that the
-//! ranks of the node share.
+//! Directories whose files stay on the node (`run --scratch`): a FUSE mount over each, served from memory, in a namespace that
+//! the ranks of the node share.
 //!
 //! ```text
 //! rank 0 --elected--> starts quell-scratch --> makes the namespace, serves
@@ -7,19 +7,21 @@
 //!                '----> child: enters the namespace, becomes the command
 //! ```
 //!
-//! Content that is made or changed below a directory lies in the server's memory ([`tree`], [`content`]), and beyond a limit in files
-//! ([`stores`]). What was there before is read from the real directory ([`originals`]), which nothing is written to, except files
-//! for which there is no room, in a directory of their own.
+//! Content that is made or changed below a directory lies in the server's memory ([`tree`], [`content`]), and beyond a limit in
+//! files ([`stores`]). What was there before is read from the real directory ([`originals`]), which nothing is written to,
+//! except files for which there is no room, in a directory of their own.
 //!
-//! When the last rank of the node has ended, everything is dropped, or kept ([`keep`]).
+//! The end of the node's last rank drops everything, or keeps it ([`keep`]).
 
 mod content;
+mod counts;
 mod descriptors;
 mod keep;
 mod messages;
 mod originals;
 mod place;
 mod request;
+mod room;
 mod server;
 mod serving;
 mod stored;
@@ -41,7 +43,7 @@ use crate::rendezvous::{Meeting, MeetingPlace};
 use crate::sys::process::SingleThreaded;
 use crate::wrapper::{Vigil, stay_behind};
 use messages::{FromServer, ToServer};
-pub use request::{Kept, ScratchEnd, ScratchRequest};
+pub use request::{ScratchEnd, ScratchKept, ScratchLeft, ScratchRequest};
 
 /// The end of a rank whose directories lay on the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +98,8 @@ impl Scratch {
         }
     }
 
-    /// Goes on in a child, in the namespace. This process stays as its parent and ends as it does; `at_the_end` may choose another
-    /// status than 0.
+    /// Goes on in a child, in the namespace. This process stays as its parent and ends as it does; `at_the_end` may choose
+    /// another status than 0.
     ///
     /// # Errors
     /// [`RunError`], before anything has changed.

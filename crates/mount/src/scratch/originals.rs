@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Access, AtFlags, OFlags, StatxFlags};
+use rustix::fs::{Access, AtFlags, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
+use super::counts::{Asked, OriginalCounts};
 use super::descriptors::{Descriptors, KeptOpen};
 use crate::fuse::abi::{Attr, attr_of};
 use crate::fuse::listing::Pushed;
@@ -21,6 +22,7 @@ pub(super) struct Originals {
     pub(super) descriptors: Arc<Descriptors>,
     /// The directories of which attributes were asked, with device and attributes.
     directories: Mutex<HashMap<Vec<u8>, (u64, Attr)>>,
+    pub(super) counts: OriginalCounts,
 }
 
 /// A file of the real directory that programs have open.
@@ -30,6 +32,49 @@ pub(super) struct OpenOriginal {
     /// Device and inode.
     file: (u32, u32, u64),
     kept: KeptOpen,
+}
+
+/// The state of a file of the real directory. Another node may change it at any time, or put another file in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OriginalState {
+    device: u64,
+    inode: u64,
+    pub(super) size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl OriginalState {
+    fn new(stat: &Stat) -> Self {
+        let nanoseconds = |time: _| i64::try_from(time).unwrap_or_default();
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+            changed: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        }
+    }
+
+    pub(super) fn of(file: &OwnedFd) -> Result<Self, Errno> {
+        rustix::fs::fstat(file).map(|stat| Self::new(&stat))
+    }
+
+    /// **Errors** `ESTALE` where `file` is another one, or was changed since.
+    pub(super) fn must_be_that_of(self, file: &OwnedFd) -> Result<(), Errno> {
+        if Self::of(file)? == self { Ok(()) } else { Err(Errno::STALE) }
+    }
+}
+
+/// An original as it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownOriginal {
+    /// Its attributes as the kernel judges by them.
+    pub(super) attr: Attr,
+    /// Another user owns it, although the attributes say otherwise.
+    pub(super) is_anothers: bool,
+    /// Its state when the attributes were asked for.
+    pub(super) state: OriginalState,
 }
 
 /// An entry of a directory's listing.
@@ -44,31 +89,33 @@ pub(super) struct Listed {
 impl Originals {
     pub(super) fn new(top: Arc<OwnedFd>, descriptors: Arc<Descriptors>) -> Self {
         let privilege = Privilege::of_this_process();
-        Self { top, privilege, descriptors, directories: Mutex::default() }
+        Self { top, privilege, descriptors, directories: Mutex::default(), counts: OriginalCounts::default() }
     }
 
     /// Opens what lies at a path below the top with `O_PATH`. No link is followed, so it lies below the top for certain.
     pub(super) fn reach(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut directory = self.top.try_clone().map_err(|_| Errno::MFILE)?;
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            self.counts.asked(Asked::Lookup);
             directory = reach(&directory, name)?.0;
         }
         Ok(directory)
     }
 
-    /// Attributes as the kernel judges by them, and whether another user owns the file although they say otherwise.
+    /// Attributes as the kernel judges by them.
     ///
-    /// The namespace of a user knows this user and group alone, and the kernel changes nothing whose owner it does not know. So what
-    /// this user may write to or remove is shown as the user's own, with the permissions that the user has.
-    pub(super) fn attr(&self, path: &[u8]) -> Result<(Attr, bool), Errno> {
+    /// The namespace of a user knows this user and group alone, and the kernel changes nothing whose owner it does not know. So
+    /// what this user may write to or remove is shown as the user's own, with the permissions that the user has.
+    pub(super) fn attr(&self, path: &[u8]) -> Result<ShownOriginal, Errno> {
         let found = self.reach(path)?;
+        self.counts.asked(Asked::Stat);
         let stat = rustix::fs::fstat(&found)?;
         let (attr, is_anothers) = self.shown(&found, path, attr_of(&stat))?;
         if attr.mode & KIND == DIRECTORY {
             let known = (stat.st_dev, Attr { inode: stat.st_ino, ..attr });
             crate::lock(&self.directories).insert(path.to_vec(), known);
         }
-        Ok((attr, is_anothers))
+        Ok(ShownOriginal { attr, is_anothers, state: OriginalState::new(&stat) })
     }
 
     /// A directory's device, and its attributes when they were asked for.
@@ -112,16 +159,18 @@ impl Originals {
 
     /// Device and number of a file that has several names.
     pub(super) fn linked_file(&self, path: &[u8]) -> Option<(u64, u64)> {
+        self.counts.asked(Asked::Stat);
         let stat = rustix::fs::fstat(self.reach(path).ok()?).ok()?;
         (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino))
     }
 
     pub(super) fn open(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.counts.asked(Asked::Open);
         reopen(&self.reach(path)?, OFlags::RDONLY | OFlags::NONBLOCK)
     }
 
-    pub(super) fn keep_open(&self, path: &[u8]) -> Result<OpenOriginal, Errno> {
-        let file = self.open(path)?;
+    /// A file that was opened by its path, as one that programs have open.
+    pub(super) fn keep_open(&self, path: &[u8], file: OwnedFd) -> Result<OpenOriginal, Errno> {
         let identity = identity(&file)?;
         Ok(OpenOriginal { path: path.to_vec(), file: identity, kept: KeptOpen::new(&self.descriptors, file) })
     }
@@ -136,6 +185,7 @@ impl Originals {
 
     /// **Errors** `ENOMEM` for more than `most` names.
     pub(super) fn list(&self, path: &[u8], most: u64) -> Result<Vec<Listed>, Errno> {
+        self.counts.asked(Asked::List);
         let directory = reopen(&self.reach(path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let (mut names, mut is_too_long) = (Vec::new(), false);
         original::list(&directory, 0, &mut |entry| {
@@ -161,15 +211,18 @@ impl Originals {
     }
 
     pub(super) fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         let link = self.reach(path)?;
         Ok(rustix::fs::readlinkat(&link, "", Vec::new())?.into_bytes())
     }
 
     pub(super) fn xattr(&self, path: &[u8], name: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         original::xattr(&self.reach(path)?, name)
     }
 
     pub(super) fn xattr_names(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.counts.asked(Asked::Stat);
         original::xattr_names(&self.reach(path)?)
     }
 
@@ -181,14 +234,14 @@ impl Originals {
     }
 }
 
-/// Device and inode, without a question to the server of a network file system.
+/// Device and inode, as the client of a network file system knows them: its server is not asked.
 fn identity(file: &OwnedFd) -> Result<(u32, u32, u64), Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let known = rustix::fs::statx(file, "", flags, StatxFlags::INO)?;
     Ok((known.stx_dev_major, known.stx_dev_minor, known.stx_ino))
 }
 
-/// True where this user may use the file so.
+/// True where this user has the permission.
 fn may(found: &OwnedFd, access: Access) -> bool {
     match rustix::fs::accessat(found, "", access, AtFlags::EMPTY_PATH | AtFlags::EACCESS) {
         // Kernels before 5.8.

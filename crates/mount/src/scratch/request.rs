@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::ScratchStats;
+
 /// A rank's wish to have directories on the node.
 #[derive(Debug, Clone)]
 pub struct ScratchRequest {
@@ -34,15 +36,17 @@ pub struct ScratchEnd {
     pub removed: u64,
     /// Directories that took files for which memory had no room, and how many.
     pub spilled: Vec<(String, u64)>,
-    /// Names of directories in this one in which an earlier run left files that were to be kept.
+    /// Directories in which an earlier run left files that were to be kept.
     pub found: Vec<String>,
     /// The outcome of keeping; `None` where all is discarded.
-    pub kept: Option<Kept>,
+    pub kept: Option<ScratchKept>,
+    /// Everything that was counted.
+    pub stats: ScratchStats,
 }
 
 /// The outcome of keeping files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ScratchKept {
     /// Names but those of directories that were put to their places.
     pub files: u64,
     /// Their size.
@@ -53,6 +57,15 @@ pub struct Kept {
     pub first: Option<(String, u16)>,
     /// Changed files that have further names which were not seen: those lead to what was there before.
     pub split: u64,
-    /// The name of a directory in this one that holds files which could not be put to their places.
-    pub left: Option<String>,
+    /// Directories that hold files which could not be put to their places.
+    pub left: Vec<ScratchLeft>,
+}
+
+/// A directory that holds files which could not be put to their places.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchLeft {
+    /// Its path, shown.
+    pub path: String,
+    /// A file `paths` in it tells where they belong. There was no room for one otherwise, and their names tell it.
+    pub is_noted: bool,
 }

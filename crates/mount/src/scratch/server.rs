@@ -29,6 +29,7 @@ use crate::message::{receive, send};
 use crate::mount_points::{at, open_path};
 use crate::namespace::Namespaces;
 use crate::rendezvous::is_this_user;
+use crate::stats::ScratchStats;
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, keep_only, reset_signals};
 
 /// Starts the server; returns when it is detached. It lets ranks in at the meeting place.
@@ -71,8 +72,7 @@ fn run(listener: OwnedFd, request: &ScratchRequest, source: &str) {
             wait_for(&threads, Instant::now() + LEFT_PATIENCE);
             let is_over = threads.iter().all(JoinHandle::is_finished);
             let spilled = if is_over { Spilled::Move } else { Spilled::Copy };
-            let ends =
-                services.iter().map(|service| finish(request, &mut crate::lock(&service.tree), spilled));
+            let ends = services.iter().map(|service| finish(request, service, spilled));
             let ends = ends.collect();
             if is_over {
                 remove(&services);
@@ -94,7 +94,7 @@ fn wait_for(threads: &[JoinHandle<()>], until: Instant) {
 }
 
 fn remove(services: &[Arc<Service>]) {
-    services.iter().for_each(|service| crate::lock(&service.tree).stores.remove());
+    services.iter().for_each(|service| _ = crate::lock(&service.tree).stores.close());
 }
 
 struct Served {
@@ -171,11 +171,24 @@ fn trees(request: &ScratchRequest) -> Result<VecDeque<Tree>, Unavailable> {
 }
 
 /// Keeps what is to be kept, and says what became of the rest.
-fn finish(request: &ScratchRequest, tree: &mut Tree, spilled: Spilled) -> ScratchEnd {
-    let mut end = end_of(tree);
+fn finish(request: &ScratchRequest, service: &Service, spilled: Spilled) -> ScratchEnd {
+    let mut tree = crate::lock(&service.tree);
+    let mut end = end_of(&tree);
     if request.keeps {
-        end.kept = Some(keep(tree, spilled));
+        end.kept = Some(keep(&mut tree, spilled));
     }
+    let (bytes_read, bytes_written) = service.counts.bytes();
+    end.stats = ScratchStats {
+        requests: service.counts.requests(),
+        bytes_read,
+        bytes_written,
+        files_made: end.made,
+        original: tree.originals.counts.stats(),
+        spilled_files: end.spilled.iter().map(|(_, files)| files).sum(),
+        spilled_bytes: tree.stores.bytes(),
+        kept_files: end.kept.as_ref().map_or(0, |kept| kept.files),
+        kept_bytes: end.kept.as_ref().map_or(0, |kept| kept.bytes),
+    };
     end
 }
 

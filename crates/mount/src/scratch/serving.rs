@@ -8,6 +8,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::content::Content;
+use super::counts::{Asked, RequestCounts};
 use super::originals::{FILE, KIND, OpenOriginal};
 use super::tree::{Kind, New, Removed, Rename, Tree};
 use crate::fuse::abi::{
@@ -24,6 +25,7 @@ use crate::fuse::request::{FileHandle, Operation, Read, Request, SetAttr};
 pub(super) struct Service {
     device: Device,
     pub(super) tree: Mutex<Tree>,
+    pub(super) counts: RequestCounts,
     handles: Mutex<Handles>,
 }
 
@@ -42,7 +44,12 @@ enum Handle {
 
 impl Service {
     pub(super) fn new(device: OwnedFd, tree: Tree) -> Self {
-        Self { device: Device::new(device), tree: Mutex::new(tree), handles: Mutex::default() }
+        Self {
+            device: Device::new(device),
+            tree: Mutex::new(tree),
+            counts: RequestCounts::default(),
+            handles: Mutex::default(),
+        }
     }
 
     /// Answers until the mount is gone.
@@ -62,6 +69,7 @@ impl Service {
         match Request::parse(bytes) {
             Ok(request) => {
                 let reply = Reply::new(&self.device, request.unique);
+                self.counts.asked(&request.operation);
                 self.answer(&request, reply);
             }
             Err(malformed) => {
@@ -105,7 +113,9 @@ impl Service {
                 reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
             }
             Operation::Read(read) => {
-                reply_with(self.read(node, &read), reply, |bytes, reply| reply.bytes(&bytes));
+                let outcome = self.read(node, &read);
+                self.counts.read(outcome.as_ref().map_or(0, Vec::len));
+                reply_with(outcome, reply, |bytes, reply| reply.bytes(&bytes));
             }
             Operation::ListDirectory { handle, offset, size, plus: false } => {
                 let listing = self.list((node, handle), offset, size);
@@ -185,6 +195,7 @@ impl Service {
             }
             Operation::Write(write) => {
                 let outcome = tree().write(node, write.offset, write.data);
+                self.counts.written(outcome.unwrap_or(0));
                 reply_with(outcome, reply, |bytes, reply| reply.bytes(&written(bytes)));
             }
             Operation::Allocate { offset, length, mode, .. } => {
@@ -251,8 +262,9 @@ impl Service {
         let mut tree = crate::lock(&self.tree);
         let inode = tree.inode(node)?;
         let (handle, reply) = match (&inode.kind, inode.origin()) {
-            (Kind::Original(_) | Kind::File(Content::Original), Some(origin)) => {
-                let file = match tree.originals.keep_open(origin) {
+            (Kind::Original(_) | Kind::File(Content::Original(_)), Some(origin)) => {
+                let opened = tree.open_original(node);
+                let file = match opened.and_then(|file| tree.originals.keep_open(origin, file)) {
                     // An owner may write to a file, or empty it, without the right to read it.
                     Err(Errno::ACCESS) if flags & OFlags::ACCMODE.bits() == OFlags::WRONLY.bits() => None,
                     opened => Some(Arc::new(opened?)),
@@ -291,6 +303,7 @@ impl Service {
         let Some(Handle::File(_, Some(file))) = handle else { return Err(Errno::BADF) };
         let mut buffer = vec![0; read.size.min(abi::MAX_TRANSFER) as usize];
         let originals = Arc::clone(&crate::lock(&self.tree).originals);
+        originals.counts.asked(Asked::Read);
         let bytes = original::read_at(&*originals.opened(&file)?, &mut buffer, read.offset)?;
         buffer.truncate(bytes);
         Ok(buffer)

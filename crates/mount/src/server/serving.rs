@@ -201,19 +201,9 @@ impl Server {
     }
 
     fn count(&self, operation: &Operation<'_>) {
-        self.counters.asked(match operation {
-            Operation::Lookup { .. } => RequestKind::Lookup,
-            Operation::GetAttributes { .. } => RequestKind::GetAttributes,
-            Operation::Open { .. } => RequestKind::Open,
-            Operation::ListDirectory { .. } => RequestKind::ListDirectory,
-            Operation::Read(_) => RequestKind::Read,
-            Operation::Write(_) => RequestKind::Write,
-            Operation::ForgetOne { .. }
-            | Operation::BatchForget { .. }
-            | Operation::Interrupt { .. }
-            | Operation::Release { .. } => return,
-            _ => RequestKind::Other,
-        });
+        if let Some(kind) = RequestKind::of(operation) {
+            self.counters.asked(kind);
+        }
     }
 
     /// Settles what both sides can do. Source: `process_init_reply` in the kernel's `fs/fuse/inode.c`.

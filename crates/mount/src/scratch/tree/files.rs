@@ -1,19 +1,31 @@
 //! Attributes and content of a scratch directory's inodes.
 
+use std::os::fd::OwnedFd;
+
 use rustix::io::Errno;
 
 use super::{Inode, Kind, NUMBERS, Tree, now};
 use crate::fuse::abi::Attr;
 use crate::scratch::content::{Content, Pieces};
-use crate::scratch::originals::{FILE, LINK};
-use crate::scratch::stores::{Source, zero};
+use crate::scratch::counts::Asked;
+use crate::scratch::originals::{FILE, LINK, OriginalState, ShownOriginal};
+use crate::scratch::stored::zero;
+use crate::scratch::stores::Source;
 
 impl Tree {
     pub(in crate::scratch) fn attr(&mut self, id: u64) -> Result<Attr, Errno> {
+        self.seen(id).map(|(attr, _)| attr)
+    }
+
+    /// Attributes, with the state of the original where that answers for them.
+    fn seen(&mut self, id: u64) -> Result<(Attr, Option<OriginalState>), Errno> {
         let inode = self.inode(id)?;
-        let (mut attr, is_anothers) = match (&inode.own, inode.origin()) {
-            (Some(attr), _) => (*attr, inode.is_anothers),
-            (None, Some(origin)) => self.originals.attr(origin)?,
+        let (mut attr, is_anothers, state) = match (&inode.own, inode.origin()) {
+            (Some(attr), _) => (*attr, inode.is_anothers, None),
+            (None, Some(origin)) => {
+                let ShownOriginal { attr, is_anothers, state } = self.originals.attr(origin)?;
+                (attr, is_anothers, Some(state))
+            }
             (None, None) => return Err(Errno::STALE),
         };
         let inode = self.inode_mut(id)?;
@@ -38,7 +50,7 @@ impl Tree {
             }
         }
         if let Kind::Original(_) = inode.kind {
-            return Ok(attr);
+            return Ok((attr, state));
         }
         if let Kind::File(_) = inode.kind {
             attr.blocks = attr.size.div_ceil(512);
@@ -46,16 +58,16 @@ impl Tree {
         attr.inode = inode.number;
         // A directory's original is asked once.
         inode.own.get_or_insert(attr);
-        Ok(attr)
+        Ok((attr, None))
     }
 
     /// Makes an inode the run's own. The content of a file stays the original's.
     pub(in crate::scratch) fn own(&mut self, id: u64) -> Result<&mut Attr, Errno> {
-        let attr = self.attr(id)?;
+        let (attr, state) = self.seen(id)?;
         let inode = self.inode(id)?;
         if let (Kind::Original(kind), Some(origin)) = (&inode.kind, inode.origin().cloned()) {
             let kind = match *kind {
-                FILE => Kind::File(Content::Original),
+                FILE => Kind::File(Content::Original(state.ok_or(Errno::STALE)?)),
                 LINK => Kind::Link(self.originals.read_link(&origin)?),
                 _ => Kind::Special,
             };
@@ -71,26 +83,50 @@ impl Tree {
     fn own_content(&mut self, id: u64, length: u64) -> Result<&mut Attr, Errno> {
         let attr = self.attr(id)?;
         let inode = self.inode(id)?;
-        if let (Kind::Original(FILE) | Kind::File(Content::Original), Some(origin)) =
-            (&inode.kind, inode.origin())
-        {
-            let content = self.copied(id, &origin.clone(), length.min(attr.size))?;
+        if matches!(inode.kind, Kind::Original(FILE) | Kind::File(Content::Original(_))) {
+            let content = self.copied(id, length.min(attr.size))?;
             self.own(id)?;
             self.inode_mut(id)?.kind = Kind::File(content);
         }
         self.own(id)
     }
 
-    fn copied(&mut self, id: u64, origin: &[u8], size: u64) -> Result<Content, Errno> {
+    /// Opens the original, from which content is still read.
+    ///
+    /// **Errors** `ESTALE` where its content is not known to be what it was when something else of the file was changed.
+    pub(in crate::scratch) fn open_original(&self, id: u64) -> Result<OwnedFd, Errno> {
+        let inode = self.inode(id)?;
+        let file = self.originals.open(inode.origin().ok_or(Errno::STALE)?)?;
+        if let Kind::File(Content::Original(state)) = &inode.kind {
+            state.must_be_that_of(&file)?;
+        }
+        Ok(file)
+    }
+
+    /// A copy of an original lies at a path of the real directory: what was read from the original is read from that now.
+    pub(in crate::scratch) fn has_moved(&mut self, id: u64, path: &[u8]) {
+        let Ok(copy) = self.originals.open(path) else { return };
+        let Ok(Inode { kind, origins, .. }) = self.inode_mut(id) else { return };
+        match (kind, OriginalState::of(&copy)) {
+            (Kind::File(Content::Original(state)), Ok(new)) => *state = new,
+            (Kind::Original(FILE), _) => {}
+            _ => return,
+        }
+        origins.retain(|origin| origin != path);
+        origins.insert(0, path.to_vec());
+    }
+
+    fn copied(&mut self, id: u64, size: u64) -> Result<Content, Errno> {
         if size == 0 {
             // An owner may empty a file without reading it.
             return Ok(Content::Memory(Pieces::new(&self.budget)));
         }
-        let file = self.originals.open(origin)?;
+        let file = self.open_original(id)?;
         let mut pieces = Pieces::new(&self.budget);
         let mut buffer = vec![0; 1 << 20];
         let mut offset = 0;
         while offset < size {
+            self.originals.counts.asked(Asked::Read);
             let read = crate::fuse::original::read_at(&file, &mut buffer, offset)?;
             if read == 0 {
                 break;
@@ -139,15 +175,17 @@ impl Tree {
     /// Writes where there is room, and moves the file there first if need be.
     fn put(&mut self, id: u64, (offset, data): (u64, &[u8]), size: u64) -> Result<usize, Errno> {
         loop {
-            let Kind::File(content) = &mut self.inode_mut(id)?.kind else { return Err(Errno::INVAL) };
+            let inode = self.inodes.get_mut(&id).ok_or(Errno::STALE)?;
+            let Kind::File(content) = &mut inode.kind else { return Err(Errno::INVAL) };
             let (next, outcome) = match content {
-                Content::Original => return Err(Errno::INVAL),
+                Content::Original(_) => return Err(Errno::INVAL),
                 Content::Memory(pieces) => match pieces.write(offset, data) {
                     true => return Ok(data.len()),
                     false => (0, Err(Errno::NOSPC)),
                 },
                 Content::Stored(stored) => {
                     let written = crate::fuse::original::write_at(&*stored.open()?, data, offset);
+                    self.stores.wrote(stored.number, *written.as_ref().unwrap_or(&0));
                     (stored.number + 1, written)
                 }
             };
@@ -163,15 +201,15 @@ impl Tree {
         }
     }
 
-    /// Moves a file to the first store from `first` on that takes it, and tells whether there was one. Where the scratch directory
-    /// itself may not be written to, the file stays in memory; a full one fails the write, as it would without quell.
+    /// Moves a file to the first store from `first` on that takes it, and tells whether there was one. Where the scratch
+    /// directory itself may not be written to, the file stays in memory; a full one fails the write, as it would without quell.
     fn spill(&mut self, id: u64, first: usize, size: u64) -> Result<bool, Errno> {
-        let Some(Inode { kind: Kind::File(content), origins, .. }) = self.inodes.get(&id) else {
+        let Some(Inode { kind: Kind::File(content), .. }) = self.inodes.get(&id) else {
             return Ok(false);
         };
         let stored = match content {
-            Content::Original => {
-                let file = self.originals.open(origins.first().ok_or(Errno::STALE)?)?;
+            Content::Original(_) => {
+                let file = self.open_original(id)?;
                 self.stores.spill(id, first, &Source::File(&file, size))
             }
             Content::Memory(pieces) => self.stores.spill(id, first, &Source::Pieces(pieces, size)),

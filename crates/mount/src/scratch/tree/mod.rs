@@ -1,10 +1,12 @@
 //! The names and inodes of a scratch directory, all in memory.
 //!
 //! A file that a program makes has no counterpart elsewhere. A file that lay there before is known by its path in the
-//! real directory, its *origin*; a file of which anything is changed is copied first. So the real directory stays as it
-//! is, and no name is looked up in it twice: each of its directories is listed once, and a name that is not in the listing is absent.
+//! real directory, its *origin*; its content is copied when it first changes. So the real directory stays as it
+//! is, and no name is looked up in it twice: each of its directories is listed once, and a name that is not in the listing is
+//! absent.
 
 mod files;
+mod names;
 mod xattrs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,52 +15,52 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::fuse::abi::{Attr, BLOCK_SIZE, Time};
-use crate::fuse::request::Caller;
-use crate::scratch::content::{Budget, Content, Pieces};
-use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK, Originals, below};
-use crate::scratch::stores::{PREFIX, Stores};
+use crate::fuse::abi::{Attr, Time};
+use crate::scratch::content::{Budget, Content};
+use crate::scratch::originals::{Originals, ShownOriginal};
+use crate::scratch::stored::Stored;
+use crate::scratch::stores::Stores;
 
 /// A scratch directory.
 #[derive(Debug)]
 pub(in crate::scratch) struct Tree {
     inodes: HashMap<u64, Inode>,
     next: u64,
-    /// Originals by the number that listings give them: names of one file lead to one inode. A directory may hold files of several
-    /// devices (overlayfs, btrfs), which number theirs alike.
+    /// Inodes with an original, by the number that listings give this one: so two names of one file lead to one inode. A number
+    /// has several inodes where a directory holds files of several devices (overlayfs, btrfs), each of which counts from one.
     by_number: HashMap<u64, Vec<u64>>,
     pub(in crate::scratch) originals: Arc<Originals>,
     pub(in crate::scratch) stores: Stores,
     budget: Arc<Budget>,
-    /// Origins whose names were removed or given to others.
+    /// Origins that programs removed, renamed or replaced.
     pub(in crate::scratch) gone: BTreeSet<Vec<u8>>,
-    /// Names but those of directories that programs made.
+    /// The number of names that programs made, without those of directories.
     pub(in crate::scratch) made: u64,
 }
 
 #[derive(Debug)]
 pub(in crate::scratch) struct Inode {
     pub(in crate::scratch) kind: Kind,
-    /// `None`: the original's, asked for each time.
+    /// The attributes; `None` where the original is asked for them each time.
     own: Option<Attr>,
-    /// The time of change of an original whose names were changed.
+    /// The time at which a name of an original was last changed here, which is its time of change then.
     changed: Option<Time>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// They are those; until then a directory has its original's.
+    /// `xattrs` are the inode's attributes. Until then the original has them.
     has_xattrs: bool,
-    /// Of the budget.
+    /// Bytes that it has taken from the budget.
     held: u64,
-    /// The paths of the original that are known, if there is one.
+    /// The paths that lead to the original in the real directory, as far as they were seen.
     pub(in crate::scratch) origins: Vec<Vec<u8>>,
     /// `st_nlink` of the original, once it was asked for.
     real_links: Option<u32>,
-    /// `st_ino`.
+    /// `st_ino`, as programs see it.
     number: u64,
-    /// The original's in listings.
+    /// The number that listings of the real directory give the original.
     listed: u64,
-    /// Its original is another user's, although it is shown as this user's.
+    /// Another user owns the original, which is shown as this user's.
     pub(in crate::scratch) is_anothers: bool,
-    /// Names of it.
+    /// The number of its names here.
     pub(in crate::scratch) links: u32,
     lookups: u64,
     opens: u32,
@@ -118,7 +120,7 @@ impl Tree {
         stores: Stores,
         budget: Arc<Budget>,
     ) -> Result<Self, Errno> {
-        let (attr, is_anothers) = originals.attr(b"")?;
+        let ShownOriginal { attr, is_anothers, .. } = originals.attr(b"")?;
         let names = Names::new(TOP, Known::Nothing);
         let top = Inode {
             own: Some(attr),
@@ -178,148 +180,6 @@ impl Tree {
         if self.budget.room() < INODE_BYTES { Err(Errno::NOMEM) } else { Ok(()) }
     }
 
-    // Names.
-
-    /// Reads the listing of a directory's original, once.
-    pub(in crate::scratch) fn load(&mut self, directory: u64) -> Result<(), Errno> {
-        if self.names(directory)?.known != Known::Nothing {
-            return Ok(());
-        }
-        let Some(origin) = self.inode(directory)?.origin().cloned() else { return Ok(()) };
-        let listed = match self.originals.list(&origin, self.budget.room() / INODE_BYTES) {
-            Ok(listed) => listed,
-            Err(Errno::ACCESS | Errno::PERM) => {
-                self.names_mut(directory)?.known = Known::ByName;
-                return Ok(());
-            }
-            Err(errno) => return Err(errno),
-        };
-        for entry in listed.iter().filter(|entry| !entry.name.starts_with(PREFIX.as_bytes())) {
-            self.add_original(directory, &origin, &entry.name, (entry.inode, entry.kind))?;
-        }
-        let names = self.names_mut(directory)?;
-        (names.known, names.listed_directories) = (Known::All, names.directories);
-        Ok(())
-    }
-
-    fn add_original(
-        &mut self,
-        directory: u64,
-        within: &[u8],
-        name: &[u8],
-        (listed, mode): (u64, u32),
-    ) -> Result<u64, Errno> {
-        let path = below(within, name);
-        let known = self.by_number.get(&listed).cloned().unwrap_or_default();
-        if mode & KIND != DIRECTORY
-            && let Some(id) = self.same_file(&known, &path)
-        {
-            self.inode_mut(id)?.origins.push(path);
-            self.link(directory, name, id)?;
-            return Ok(id);
-        }
-        let kind = match mode & KIND {
-            DIRECTORY => Kind::Directory(Names::new(directory, Known::Nothing)),
-            kind => Kind::Original(kind),
-        };
-        let number = if known.is_empty() { listed } else { NUMBERS | self.next };
-        let id = self.add(Inode { origins: vec![path], number, listed, ..Inode::new(kind) });
-        self.by_number.entry(listed).or_default().push(id);
-        self.link(directory, name, id)?;
-        Ok(id)
-    }
-
-    /// The one of `known` whose original has `path` for another name. Asks for those alone that share a number.
-    fn same_file(&self, known: &[u64], path: &[u8]) -> Option<u64> {
-        let is_file = |id: &&u64| self.is_directory(**id) == Ok(false);
-        let known: Vec<_> = known.iter().filter(is_file).collect();
-        if known.is_empty() {
-            return None;
-        }
-        let file = self.originals.linked_file(path)?;
-        let is_same = |id: &&&u64| {
-            let origin = self.inode(***id).ok().and_then(Inode::origin);
-            origin.is_some_and(|origin| self.originals.linked_file(origin) == Some(file))
-        };
-        known.iter().find(is_same).map(|id| **id)
-    }
-
-    /// The inode that a name leads to.
-    pub(in crate::scratch) fn find(&mut self, directory: u64, name: &[u8]) -> Result<Option<u64>, Errno> {
-        if name.len() > NAME_MAX {
-            return Err(Errno::NAMETOOLONG);
-        }
-        self.load(directory)?;
-        let names = self.names(directory)?;
-        if let Some(id) = names.names.get(name) {
-            return Ok(Some(*id));
-        }
-        if names.known != Known::ByName {
-            return Ok(None);
-        }
-        let within = self.inode(directory)?.origin().cloned().unwrap_or_default();
-        let path = below(&within, name);
-        if self.gone.contains(&path) || name.starts_with(PREFIX.as_bytes()) {
-            return Ok(None);
-        }
-        self.must_have_room()?;
-        match self.originals.attr(&path) {
-            Ok((attr, _)) => self.add_original(directory, &within, name, (attr.inode, attr.mode)).map(Some),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    /// The same, with its attributes, counted as a lookup of the kernel's. An original that is gone has no name any more.
-    pub(in crate::scratch) fn look_up(
-        &mut self,
-        directory: u64,
-        name: &[u8],
-    ) -> Result<Option<(u64, Attr)>, Errno> {
-        let Some(id) = self.find(directory, name)? else { return Ok(None) };
-        match self.attr(id) {
-            Ok(attr) => {
-                self.inode_mut(id)?.lookups += 1;
-                Ok(Some((id, attr)))
-            }
-            Err(Errno::NOENT) => {
-                self.unlink_name(directory, name)?;
-                Ok(None)
-            }
-            Err(errno) => Err(errno),
-        }
-    }
-
-    /// A new name of `id`.
-    fn link(&mut self, directory: u64, name: &[u8], id: u64) -> Result<(), Errno> {
-        let is_directory = self.is_directory(id)?;
-        let names = self.names_mut(directory)?;
-        names.names.insert(name.to_vec(), id);
-        names.directories += u32::from(is_directory);
-        if let Kind::Directory(names) = &mut self.inode_mut(id)?.kind {
-            names.parent = directory;
-        }
-        self.inode_mut(id)?.links += 1;
-        Ok(())
-    }
-
-    /// Takes a name away, and the inode with its last use.
-    fn unlink_name(&mut self, directory: u64, name: &[u8]) -> Result<(), Errno> {
-        let id = *self.names(directory)?.names.get(name).ok_or(Errno::NOENT)?;
-        let is_directory = self.is_directory(id)?;
-        let names = self.names_mut(directory)?;
-        names.names.remove(name);
-        names.directories -= u32::from(is_directory);
-        let within = self.inode(directory)?.origin().cloned();
-        let inode = self.inode_mut(id)?;
-        let path = within.map(|within| below(&within, name)).filter(|path| inode.origins.contains(path));
-        inode.links -= 1;
-        inode.stamp();
-        self.gone.extend(path);
-        self.drop_unused(id);
-        Ok(())
-    }
-
     fn drop_unused(&mut self, id: u64) {
         // A file that was changed may have another name in a directory that was not listed yet.
         let unused = |inode: &Inode| {
@@ -360,201 +220,28 @@ impl Tree {
         self.drop_unused(id);
     }
 
+    /// The content of a file that lies in a store.
+    pub(in crate::scratch) fn stored(&self, id: u64) -> Option<&Stored> {
+        match &self.inodes.get(&id)?.kind {
+            Kind::File(Content::Stored(stored)) => Some(stored),
+            _ => None,
+        }
+    }
+
+    /// A spilled file outlives its inode.
+    pub(in crate::scratch) fn stay(&mut self, id: u64) {
+        if let Some(Inode { kind: Kind::File(Content::Stored(stored)), .. }) = self.inodes.get_mut(&id) {
+            stored.stay();
+        }
+    }
+
+    /// A number that no inode has, nor a file of a store, nor any greater one.
+    pub(in crate::scratch) fn next_number(&self) -> u64 {
+        self.next
+    }
+
     pub(in crate::scratch) fn is_directory(&self, id: u64) -> Result<bool, Errno> {
         Ok(matches!(self.inode(id)?.kind, Kind::Directory(_)))
-    }
-
-    /// Makes a name for something new, and counts a lookup.
-    pub(in crate::scratch) fn make(
-        &mut self,
-        at: (u64, &[u8]),
-        new: New<'_>,
-        caller: Caller,
-    ) -> Result<(u64, Attr), Errno> {
-        let (directory, name) = at;
-        if self.inode(directory)?.links == 0 {
-            return Err(Errno::NOENT);
-        }
-        if self.find(directory, name)?.is_some() {
-            return Err(Errno::EXIST);
-        }
-        let id = self.add_new(directory, new, caller)?;
-        self.made += u64::from(!self.is_directory(id)?);
-        self.link(directory, name, id)?;
-        self.touch(directory)?;
-        self.inode_mut(id)?.lookups += 1;
-        Ok((id, self.attr(id)?))
-    }
-
-    /// A file without a name, as `O_TMPFILE` makes it.
-    pub(in crate::scratch) fn make_unnamed(
-        &mut self,
-        directory: u64,
-        mode: u32,
-        caller: Caller,
-    ) -> Result<(u64, Attr), Errno> {
-        let id = self.add_new(directory, New::File { mode }, caller)?;
-        self.inode_mut(id)?.lookups += 1;
-        Ok((id, self.attr(id)?))
-    }
-
-    fn add_new(&mut self, directory: u64, new: New<'_>, caller: Caller) -> Result<u64, Errno> {
-        self.must_have_room()?;
-        let around = self.attr(directory)?;
-        let (kind, mut mode, rdev) = match new {
-            New::File { mode } => {
-                (Kind::File(Content::Memory(Pieces::new(&self.budget))), mode & 0o7777 | FILE, 0)
-            }
-            New::Directory { mode } => {
-                let names = Names::new(directory, Known::All);
-                (Kind::Directory(names), mode & 0o7777 | DIRECTORY, 0)
-            }
-            New::Link { target } => (Kind::Link(target.to_vec()), 0o777 | LINK, 0),
-            New::Special { mode, device } => (Kind::Special, mode, device),
-        };
-        let inherits = around.mode & 0o2000 != 0;
-        if inherits && mode & KIND == DIRECTORY {
-            mode |= 0o2000;
-        }
-        let (now, number) = (now(), NUMBERS | self.next);
-        let attr = Attr {
-            inode: number,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            mode,
-            uid: caller.uid,
-            gid: if inherits { around.gid } else { caller.gid },
-            rdev,
-            size: if mode & KIND == DIRECTORY { BLOCK_SIZE.into() } else { 0 },
-            block_size: BLOCK_SIZE,
-            ..Attr::default()
-        };
-        Ok(self.add(Inode { own: Some(attr), number, ..Inode::new(kind) }))
-    }
-
-    pub(in crate::scratch) fn add_link(
-        &mut self,
-        id: u64,
-        directory: u64,
-        name: &[u8],
-    ) -> Result<Attr, Errno> {
-        if self.find(directory, name)?.is_some() {
-            return Err(Errno::EXIST);
-        }
-        if self.inode(directory)?.links == 0 {
-            return Err(Errno::NOENT);
-        }
-        // The kernel's rule for files of others, which it takes for this user's here. Source: `fs.protected_hardlinks`, proc_sys_fs(5).
-        if self.inode(id)?.is_anothers && self.attr(id)?.mode & 0o600 != 0o600 {
-            return Err(Errno::PERM);
-        }
-        // Another name of an original is none of the real directory's.
-        self.own(id)?;
-        self.made += 1;
-        self.link(directory, name, id)?;
-        let inode = self.inode_mut(id)?;
-        inode.lookups += 1;
-        inode.stamp();
-        self.touch(directory)?;
-        self.attr(id)
-    }
-
-    pub(in crate::scratch) fn remove(
-        &mut self,
-        directory: u64,
-        name: &[u8],
-        kind: Removed,
-    ) -> Result<(), Errno> {
-        let id = self.find(directory, name)?.ok_or(Errno::NOENT)?;
-        match (kind, self.is_directory(id)?) {
-            (Removed::Directory, false) => return Err(Errno::NOTDIR),
-            (Removed::Other, true) => return Err(Errno::ISDIR),
-            (Removed::Directory, true) => self.must_be_empty(id)?,
-            (Removed::Other, false) => {}
-        }
-        self.unlink_name(directory, name)?;
-        self.touch(directory)
-    }
-
-    fn must_be_empty(&mut self, id: u64) -> Result<(), Errno> {
-        self.load(id)?;
-        let names = self.names(id)?;
-        // A directory that cannot be listed cannot be known to be empty; the original would say the same, or EACCES.
-        let is_empty = names.names.is_empty() && names.known != Known::ByName;
-        if is_empty { Ok(()) } else { Err(Errno::NOTEMPTY) }
-    }
-
-    pub(in crate::scratch) fn rename(
-        &mut self,
-        from: (u64, &[u8]),
-        to: (u64, &[u8]),
-        how: Rename,
-    ) -> Result<(), Errno> {
-        let id = self.find(from.0, from.1)?.ok_or(Errno::NOENT)?;
-        let other = self.find(to.0, to.1)?;
-        match (how, other) {
-            (Rename::NoReplace, Some(_)) => return Err(Errno::EXIST),
-            (Rename::Exchange, None) => return Err(Errno::NOENT),
-            (_, Some(other)) if other == id => return Ok(()),
-            (Rename::Replace, Some(other)) => match (self.is_directory(id)?, self.is_directory(other)?) {
-                (true, false) => return Err(Errno::NOTDIR),
-                (false, true) => return Err(Errno::ISDIR),
-                (true, true) => self.must_be_empty(other)?,
-                (false, false) => {}
-            },
-            _ => {}
-        }
-        // Held while it has no name.
-        self.inode_mut(id)?.opens += 1;
-        self.unlink_name(from.0, from.1)?;
-        if let Some(other) = other {
-            self.inode_mut(other)?.opens += 1;
-            self.unlink_name(to.0, to.1)?;
-            if how == Rename::Exchange {
-                self.link(from.0, from.1, other)?;
-            }
-            self.closed(other);
-        }
-        self.link(to.0, to.1, id)?;
-        self.closed(id);
-        self.touch(from.0)?;
-        self.touch(to.0)
-    }
-
-    /// A directory has changed.
-    fn touch(&mut self, directory: u64) -> Result<(), Errno> {
-        self.attr(directory)?;
-        let now = now();
-        if let Some(attr) = &mut self.inode_mut(directory)?.own {
-            (attr.mtime, attr.ctime) = (now, now);
-        }
-        Ok(())
-    }
-
-    /// Entries for a listing: name, inode number, type.
-    pub(in crate::scratch) fn entries(&mut self, directory: u64) -> Result<Vec<(Vec<u8>, u64, u32)>, Errno> {
-        self.load(directory)?;
-        let names = self.names(directory)?;
-        if names.known == Known::ByName {
-            return Err(Errno::ACCESS);
-        }
-        let number = |id: u64| self.inode(id).map_or(0, |inode| inode.number);
-        let dots = [(&b"."[..], directory), (b"..", names.parent)];
-        let mut entries: Vec<_> =
-            dots.into_iter().map(|(name, id)| (name.to_vec(), number(id), DIRECTORY)).collect();
-        for (name, id) in &names.names {
-            let inode = self.inode(*id)?;
-            let kind = match &inode.kind {
-                Kind::Directory(_) => DIRECTORY,
-                Kind::File(_) => FILE,
-                Kind::Link(_) => LINK,
-                Kind::Original(kind) => *kind,
-                Kind::Special => inode.own.map_or(0, |attr| attr.mode & KIND),
-            };
-            entries.push((name.clone(), inode.number, kind));
-        }
-        Ok(entries)
     }
 }
 
