@@ -22,9 +22,10 @@ pub struct OperationCounts {
 }
 
 impl OperationCounts {
-    /// The operations of a class.
-    pub fn of(&self, class: Class) -> u64 {
-        self.by_class[class as usize]
+    /// Each class that has operations, with their number. Shape: sorted by class.
+    pub fn by_class(&self) -> impl Iterator<Item = (Class, u64)> {
+        let classes = Call::ALL.iter().map(|call| call.class()).collect::<BTreeSet<Class>>().into_iter();
+        classes.map(|class| (class, self.by_class[class as usize])).filter(|&(_, count)| count > 0)
     }
 
     /// All of them.
@@ -70,11 +71,11 @@ pub struct WatchedInterval {
     pub counts: OperationCounts,
     /// Those since the watch began.
     pub since_begin: OperationCounts,
-    /// Shape: sorted by operations, most first, then by number.
+    /// Shape: at most 1000, sorted by operations, most first, then by number.
     pub processes: Vec<WatchedProcess>,
-    /// Operations of processes that ended and have no entry.
+    /// Operations of processes without an entry.
     pub other_processes: OperationCounts,
-    /// Shape: sorted by operations, most first, then by name.
+    /// Shape: at most 1000, sorted by operations, most first, then by name.
     pub directories: Vec<WatchedDirectory>,
     /// Operations in directories without an entry, and those without a directory, as on pipes.
     pub other_directories: OperationCounts,
@@ -90,6 +91,8 @@ pub struct WatchedInterval {
 
 /// Directories by name in an interval, and processes that ended in it.
 const MOST_NAMES: usize = 4096;
+/// Rows of a table that is handed out.
+const MOST_ROWS: usize = 1000;
 /// Sentences on processes that are not watched.
 const MOST_NOTES: usize = 8;
 /// Bytes of a command.
@@ -125,6 +128,8 @@ impl WatchTables {
         let mut interval = std::mem::replace(&mut self.interval, next);
         interval.processes = self.processes.values().map(|(process, _)| process.clone()).collect();
         interval.processes.sort_unstable_by_key(|row| (std::cmp::Reverse(row.counts.all()), row.process));
+        let cut = interval.processes.split_off(interval.processes.len().min(MOST_ROWS));
+        cut.iter().for_each(|row| interval.other_processes.add(&row.counts));
         self.processes.retain(|_, (_, life)| *life == ProcessLife::Runs);
         self.processes.values_mut().for_each(|(process, _)| process.counts = OperationCounts::default());
         self.ended = 0;
@@ -137,6 +142,8 @@ impl WatchTables {
             other.counts.all().cmp(&one.counts.all()).then_with(|| one.directory.cmp(&other.directory))
         };
         interval.directories.sort_unstable_by(by_operations);
+        let cut = interval.directories.split_off(interval.directories.len().min(MOST_ROWS));
+        cut.iter().for_each(|row| interval.other_directories.add(&row.counts));
         interval
     }
 
@@ -372,7 +379,7 @@ mod tests {
         let processes: u64 = sum(&mut interval.processes.iter().map(|row| row.counts));
         assert_eq!(directories + interval.other_directories.all(), operations);
         assert_eq!(processes + interval.other_processes.all(), operations);
-        assert!(interval.directories.len() <= MOST_NAMES && interval.processes.len() <= MOST_NAMES);
+        assert!(interval.directories.len() <= MOST_ROWS && interval.processes.len() <= MOST_ROWS);
         let hottest = &interval.directories[0];
         assert_eq!((hottest.directory.as_str(), hottest.counts.all()), ("/hot", 6 * MOST_NAMES as u64));
         let next = tables.take();

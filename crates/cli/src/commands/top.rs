@@ -14,16 +14,16 @@ use crate::flags::Top;
 use crate::printer::Printer;
 use crate::screen::{Screen, Terminal, lines};
 use crate::signals::Signals;
-use quell_record::{OperationCounts, RecordError, Watch, WatchScope, WatchedInterval};
+use quell_record::{
+    OperationCounts, RecordError, Watch, WatchScope, WatchedDirectory, WatchedInterval, WatchedProcess,
+};
 use quell_report::terminal;
 use quell_report::view::{SCHEMA_VERSION, TopCounts, TopDirectory, TopProcess, TopView};
-use quell_trace::{Class, Exit, Pid};
+use quell_trace::{Exit, Pid};
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Rows of a table in an object, as in every other.
-const MOST_ROWS: usize = 1000;
 /// The longest wait for a key before signals and the end of all processes are looked for.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -150,23 +150,15 @@ impl Shown<'_> {
     }
 
     fn view(&self, interval: WatchedInterval, took: Duration) -> TopView {
-        let process = |row: quell_record::WatchedProcess| TopProcess {
+        let process = |row: &WatchedProcess| TopProcess {
             process: row.process.0,
-            command: row.command,
+            command: row.command.clone(),
             counts: counts(&row.counts),
         };
-        let directory = |row: quell_record::WatchedDirectory| TopDirectory {
-            path: row.directory,
+        let directory = |row: &WatchedDirectory| TopDirectory {
+            path: row.directory.clone(),
             counts: counts(&row.counts),
         };
-        let mut by_process: Vec<_> = interval.processes.into_iter().map(process).collect();
-        let mut by_directory: Vec<_> = interval.directories.into_iter().map(directory).collect();
-        let mut other_processes = counts(&interval.other_processes);
-        let mut other_directories = counts(&interval.other_directories);
-        let cut = by_process.split_off(by_process.len().min(MOST_ROWS));
-        cut.iter().for_each(|row| other_processes.add(&row.counts));
-        let cut = by_directory.split_off(by_directory.len().min(MOST_ROWS));
-        cut.iter().for_each(|row| other_directories.add(&row.counts));
         TopView {
             schema_version: SCHEMA_VERSION,
             watching: self.watching.clone(),
@@ -178,27 +170,15 @@ impl Shown<'_> {
             lost: interval.lost,
             interval: counts(&interval.counts),
             since_begin: counts(&interval.since_begin),
-            by_process,
-            other_processes,
-            by_directory,
-            other_directories,
+            by_process: interval.processes.iter().map(process).collect(),
+            other_processes: counts(&interval.other_processes),
+            by_directory: interval.directories.iter().map(directory).collect(),
+            other_directories: counts(&interval.other_directories),
         }
     }
 }
 
 fn counts(counts: &OperationCounts) -> TopCounts {
-    TopCounts {
-        operations: counts.all(),
-        missed: counts.missed,
-        open: counts.of(Class::Open),
-        stat: counts.of(Class::Stat),
-        access: counts.of(Class::Access),
-        readlink: counts.of(Class::ReadLink),
-        list: counts.of(Class::List),
-        xattr: counts.of(Class::Xattr),
-        statfs: counts.of(Class::StatFs),
-        change: counts.of(Class::Change),
-        exec: counts.of(Class::Exec),
-        directory: counts.of(Class::Directory),
-    }
+    let classes = counts.by_class().map(|(class, count)| (class.name(), count)).collect();
+    TopCounts { operations: counts.all(), missed: counts.missed, classes }
 }

@@ -28,7 +28,8 @@ fn watcher(test: &Test, options: &str, name: &str) -> Child {
 }
 
 fn sum(objects: &[Value], name: &str) -> u64 {
-    objects.iter().map(|object| object["interval"][name].as_u64().unwrap()).sum()
+    let of = |counts: &Value| counts.get(name).or(counts["classes"].get(name)).and_then(Value::as_u64);
+    objects.iter().filter_map(|object| of(&object["interval"])).sum()
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn privileged_a_screen_leaves_program_and_terminal_as_they_were() {
         let inner = format!(
             "stty cols {columns} rows 24; stty -g > before; \"$quell\" top -p {process}; echo $? > status; stty -g > after"
         );
-        let mut command = test.command(&["script", "-qec", &inner, "typescript"]);
+        let mut command = test.command(&["script", "-qfec", &inner, "typescript"]);
         command.env("quell", *QUELL).env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::null());
         let mut watch = command.spawn().unwrap();
         wait_until("it is watched", || {

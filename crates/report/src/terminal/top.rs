@@ -7,21 +7,18 @@ use crate::table::TextTable;
 use crate::text::{TextRole, clean};
 use crate::view::{TopCounts, TopView};
 
-/// A class and its count.
-type Kind = (&'static str, fn(&TopCounts) -> u64);
-
-/// The classes in the order of their columns. A narrow screen has the first ones, and `other` for the rest.
-const KINDS: [Kind; 10] = [
-    ("open", |counts| counts.open),
-    ("stat", |counts| counts.stat),
-    ("list", |counts| counts.list),
-    ("access", |counts| counts.access),
-    ("readlink", |counts| counts.readlink),
-    ("change", |counts| counts.change),
-    ("exec", |counts| counts.exec),
-    ("xattr", |counts| counts.xattr),
-    ("statfs", |counts| counts.statfs),
-    ("chdir", |counts| counts.directory),
+/// Classes and their titles, in the order of their columns. A narrow screen has the first ones, and `other` for the rest.
+const KINDS: [(&str, &str); 10] = [
+    ("open", "open"),
+    ("stat", "stat"),
+    ("list", "list"),
+    ("access", "access"),
+    ("readlink", "readlink"),
+    ("change", "change"),
+    ("exec", "exec"),
+    ("xattr", "xattr"),
+    ("statfs", "statfs"),
+    ("directory", "chdir"),
 ];
 
 /// Columns of a screen that has room for all classes.
@@ -91,11 +88,11 @@ fn asked(view: &TopView) -> String {
 }
 
 fn kinds(view: &TopView) -> String {
-    let kinds = KINDS.iter().map(|(name, count)| (count(&view.interval), name));
-    let shown: Vec<_> = kinds
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, name)| format!("{name}{GLUE}{}", per_second(count, view)))
-        .collect();
+    let kind = |&(class, title): &(&str, &str)| {
+        let count = view.interval.classes.get(class)?;
+        Some(format!("{title}{GLUE}{}", per_second(*count, view)))
+    };
+    let shown: Vec<String> = KINDS.iter().filter_map(kind).collect();
     if shown.is_empty() { "none".into() } else { shown.join(", ") }
 }
 
@@ -104,13 +101,13 @@ fn per_second(count: u64, view: &TopView) -> String {
     if count > 0 && rate_of < 0.5 { "<1".into() } else { rate(rate_of) }
 }
 
-fn shown_kinds(style: Style) -> &'static [Kind] {
+fn shown_kinds(style: Style) -> &'static [(&'static str, &'static str)] {
     if style.width >= WIDE { &KINDS } else { &KINDS[..FEW] }
 }
 
 fn columns(style: Style) -> TextTable {
     let kinds = shown_kinds(style);
-    let titles = ["ops/s", "missed"].into_iter().chain(kinds.iter().map(|(name, _)| *name));
+    let titles = ["ops/s", "missed"].into_iter().chain(kinds.iter().map(|(_, title)| *title));
     let titles = titles.chain((kinds.len() < KINDS.len()).then_some("other"));
     // As wide as usual numbers, so that a column stays where it is.
     titles.fold(TextTable::default(), |table, title| table.number(&format!("{title:>6}")))
@@ -130,7 +127,8 @@ fn filled<'a>(
 ) -> TextTable {
     let kinds = shown_kinds(style);
     for (number, name, counts) in rows {
-        let of_kinds: Vec<u64> = kinds.iter().map(|(_, count)| count(counts)).collect();
+        let of_kinds: Vec<u64> =
+            kinds.iter().map(|(class, _)| counts.classes.get(class).copied().unwrap_or(0)).collect();
         let other = counts.operations - of_kinds.iter().sum::<u64>();
         let mut shown = vec![counts.operations, counts.missed];
         shown.extend(of_kinds);
@@ -152,14 +150,9 @@ mod tests {
     use crate::view::{TopDirectory, TopProcess};
 
     fn counts(open: u64, stat: u64, access: u64) -> TopCounts {
-        TopCounts {
-            operations: open + stat + access,
-            missed: stat,
-            open,
-            stat,
-            access,
-            ..TopCounts::default()
-        }
+        let classes = [("open", open), ("stat", stat), ("access", access)];
+        let classes = classes.into_iter().filter(|(_, count)| *count > 0).collect();
+        TopCounts { operations: open + stat + access, missed: stat, classes }
     }
 
     fn view(rows: u64) -> TopView {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The metadata operations of running processes in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -36,33 +37,16 @@ pub struct TopView {
     pub other_directories: TopCounts,
 }
 
-/// Metadata operations by class, as in a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+/// Metadata operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TopCounts {
     /// All of them.
     pub operations: u64,
     /// Those that failed because the name is absent: negative lookups.
     pub missed: u64,
-    /// Files opened or created by name.
-    pub open: u64,
-    /// Attributes read.
-    pub stat: u64,
-    /// Permissions checked.
-    pub access: u64,
-    /// Targets of symbolic links read.
-    pub readlink: u64,
-    /// Parts of directories listed.
-    pub list: u64,
-    /// Extended attributes read.
-    pub xattr: u64,
-    /// States of file systems read.
-    pub statfs: u64,
-    /// Names or attributes changed.
-    pub change: u64,
-    /// Programs executed.
-    pub exec: u64,
-    /// Working or root directories changed.
-    pub directory: u64,
+    /// Those of each class: `open`, `stat`, `access`, `readlink`, `list`, `xattr`, `statfs`, `change`, `exec`, `directory`. A class
+    /// without operations is left out.
+    pub classes: BTreeMap<&'static str, u64>,
 }
 
 /// A process and its operations.
@@ -85,26 +69,4 @@ pub struct TopDirectory {
     /// The operations on names in it, and its listings.
     #[serde(flatten)]
     pub counts: TopCounts,
-}
-
-impl TopCounts {
-    /// Adds these to it.
-    pub fn add(&mut self, other: &Self) {
-        for (sum, more) in [
-            (&mut self.operations, other.operations),
-            (&mut self.missed, other.missed),
-            (&mut self.open, other.open),
-            (&mut self.stat, other.stat),
-            (&mut self.access, other.access),
-            (&mut self.readlink, other.readlink),
-            (&mut self.list, other.list),
-            (&mut self.xattr, other.xattr),
-            (&mut self.statfs, other.statfs),
-            (&mut self.change, other.change),
-            (&mut self.exec, other.exec),
-            (&mut self.directory, other.directory),
-        ] {
-            *sum += more;
-        }
-    }
 }
