@@ -58,7 +58,7 @@ impl<'a> Screen<'a> {
 
     /// Draws over what is there. Unlike other output it may fail: a terminal that is gone ends the command by a signal.
     pub(crate) fn draw(&self, text: &str) {
-        let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
+        let lines: Vec<String> = text.lines().take(lines()).map(|line| format!("{line}\x1b[K")).collect();
         let frame = format!("\x1b[H{}\x1b[J", lines.join("\r\n"));
         _ = stdout().write_all(frame.as_bytes()).and_then(|()| stdout().flush());
     }

@@ -11,7 +11,7 @@
 use super::record::explain;
 use crate::failure::{ERROR, Failure};
 use crate::flags::Top;
-use crate::printer::Printer;
+use crate::printer::{Printer, Reader};
 use crate::screen::{Screen, Terminal, lines};
 use crate::signals::Signals;
 use quell_record::{
@@ -113,14 +113,15 @@ impl Shown<'_> {
             let now = Instant::now();
             let view = self.view(self.watch.take(), now - from);
             from = now;
-            // The last interval is shown where there are lines to read afterwards.
-            match &screen {
-                Some(screen) => screen.draw(&self.text(&view, printer)),
-                None if self.flags.json => printer.data(&(serde_json::to_string(&view)? + "\n"))?,
-                None => printer.data(&(self.text(&view, printer) + "\n"))?,
-            }
+            let reader = match &screen {
+                Some(screen) => {
+                    screen.draw(&self.text(&view, printer));
+                    Reader::Reads
+                }
+                None => printer.offer(self.output(&view, printer)?.as_bytes())?,
+            };
             count += 1;
-            if is_over || self.flags.count == Some(count) {
+            if is_over || reader == Reader::Gone || self.flags.count == Some(count) {
                 return Ok(());
             }
         }
@@ -142,6 +143,11 @@ impl Shown<'_> {
                 None => std::thread::sleep(left),
             }
         }
+    }
+
+    fn output(&self, view: &TopView, printer: &Printer) -> Result<String, Failure> {
+        let text = if self.flags.json { serde_json::to_string(view)? } else { self.text(view, printer) };
+        Ok(text + "\n")
     }
 
     fn text(&self, view: &TopView, printer: &Printer) -> String {

@@ -32,7 +32,7 @@ pub struct Top {
     #[arg(long, value_name = "ID")]
     pub job: Option<String>,
     /// Show the operations of so many seconds at a time.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = quiet)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = interval)]
     pub interval: Duration,
     /// End after so many intervals.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -40,4 +40,11 @@ pub struct Top {
     /// Print one JSON object a line for each interval.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A tenth of a second to a day: a shorter one would show the watching alone.
+fn interval(text: &str) -> Result<Duration, String> {
+    let allowed = Duration::from_millis(100)..=Duration::from_secs(24 * 3600);
+    let interval = quiet(text)?;
+    if allowed.contains(&interval) { Ok(interval) } else { Err("not in 0.1..=86400".to_owned()) }
 }

@@ -145,6 +145,10 @@ fn privileged_a_screen_leaves_program_and_terminal_as_they_were() {
         assert_eq!(screens.matches("\x1b[?1049h").count(), 1, "{ending}");
         assert!(screens.rfind("\x1b[?1049l") > screens.rfind("by process"), "{ending}");
     }
+    // A reader that goes away ends the watch like a key.
+    let first = test.script(&format!("\"$quell\" top -p {process} --interval 0.1 | head -n 1")).succeeds();
+    assert!(first.starts_with(&format!("watching process {process}: ")), "{first}");
+    assert!(is_untraced(process));
     step(&mut child);
     let outcome = test.wait(child);
     assert_eq!((outcome.status.code(), &*outcome.stdout), (Some(0), "0 failures\n"), "{outcome}");
@@ -201,6 +205,9 @@ fn privileged_processes_of_a_user_or_a_job_are_followed() {
 #[test]
 fn what_cannot_be_watched_is_named() {
     let test = Test::new();
+    for interval in ["0", "0.01", "1e19", "x"] {
+        assert_eq!(test.quell(&["top", "--interval", interval]).status.code(), Some(2), "{interval}");
+    }
     for (options, message) in [
         (&["-p", "999999999"][..], "there is no process 999999999"),
         (&["--user", "no such user"], "there is no user `no such user` here"),
