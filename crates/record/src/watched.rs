@@ -85,7 +85,7 @@ pub struct WatchedInterval {
     pub lost: u64,
     /// Processes that are not watched, since the watch began. Range: at most 4096.
     pub left_out: u64,
-    /// The first of these with the reason. Shape: at most [`MOST_NOTES`], one sentence each.
+    /// The first of these with the reason. Shape: at most 8, one sentence each.
     pub notes: Vec<String>,
 }
 
