@@ -95,6 +95,9 @@ _quell() {
             quell,synth)
                 cmd="quell__subcmd__synth"
                 ;;
+            quell,top)
+                cmd="quell__subcmd__top"
+                ;;
             quell,validate)
                 cmd="quell__subcmd__validate"
                 ;;
@@ -177,7 +180,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff export collect fleet predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
+            opts="-q -h -V --color --colour --quiet --config --help --version record top import report fix diff export collect fleet predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2164,6 +2167,56 @@ _quell() {
                     return 0
                     ;;
                 --compute)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__top)
+            opts="-p -q -h --pid --user --job --interval --count --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --job)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -37,6 +37,7 @@ complete -c quell -n "__fish_quell_needs_command" -s q -l quiet -d 'Say nothing 
 complete -c quell -n "__fish_quell_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_needs_command" -s V -l version -d 'Print version'
 complete -c quell -n "__fish_quell_needs_command" -f -a "record" -d 'Run a command and record its file-system calls'
+complete -c quell -n "__fish_quell_needs_command" -f -a "top" -d 'Watch what running processes ask of file systems, live'
 complete -c quell -n "__fish_quell_needs_command" -f -a "import" -d 'Make a trace of what another tool logged'
 complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a recording holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
@@ -81,6 +82,18 @@ complete -c quell -n "__fish_quell_using_subcommand record" -l children -d 'Reco
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand top" -s p -l pid -d 'Watch these processes and their descendants, until all have ended. Your own processes; root may name any' -r
+complete -c quell -n "__fish_quell_using_subcommand top" -l user -d 'Watch the processes of this user, a name or a number, later ones too [default: yourself]' -r
+complete -c quell -n "__fish_quell_using_subcommand top" -l job -d 'Watch the processes of this batch job on this node, such as 1234 or 1234.0, later ones too' -r
+complete -c quell -n "__fish_quell_using_subcommand top" -l interval -d 'Show the operations of so many seconds at a time' -r
+complete -c quell -n "__fish_quell_using_subcommand top" -l count -d 'End after so many intervals' -r
+complete -c quell -n "__fish_quell_using_subcommand top" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand top" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand top" -l json -d 'Print one JSON object a line for each interval'
+complete -c quell -n "__fish_quell_using_subcommand top" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand import" -s o -l output -d 'Write the trace to this directory [default: named after the log, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand import" -l directory -d 'Resolve relative paths from this directory, if the log does not tell the command\'s own' -r -F
 complete -c quell -n "__fish_quell_using_subcommand import" -l mounts -d 'Take the mounts from this copy of /proc/self/mountinfo of the node that ran the command' -r -F

@@ -28,6 +28,7 @@ mod peers;
 mod printer;
 mod progress;
 mod roots;
+mod screen;
 pub mod settings;
 mod signals;
 mod traces;
@@ -74,6 +75,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
     match parsed.arguments.command {
         Command::Record(flags) if !flags.pids.is_empty() => commands::attach::run(&flags, printer),
         Command::Record(flags) => commands::record::run(flags, printer),
+        Command::Top(flags) => commands::top::run(&flags, printer),
         Command::Import(flags) => commands::import::run(&flags, printer),
         Command::Report(flags) => commands::report::run(&flags, printer),
         Command::Fix(flags) => commands::fix::run(&flags, printer),

@@ -16,6 +16,14 @@ pub(crate) struct Printer {
     verbosity: Verbosity,
 }
 
+/// The reader of standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Reads,
+    /// It has closed its end.
+    Gone,
+}
+
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const FAILURE: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
@@ -42,12 +50,19 @@ impl Printer {
 
     /// The same for data that is no text.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self.offer(bytes)? {
+            Reader::Reads => Ok(()),
+            Reader::Gone => std::process::exit(0),
+        }
+    }
+
+    /// The same for a command that has more to do when the reader has closed its end.
+    pub(crate) fn offer(&self, bytes: &[u8]) -> Result<Reader, Failure> {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-            outcome => {
-                outcome.map_err(|error| Failure::new(error).context("cannot write to standard output"))
-            }
+            Ok(()) => Ok(Reader::Reads),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Err(error) => Err(Failure::new(error).context("cannot write to standard output")),
         }
     }
 

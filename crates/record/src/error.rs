@@ -174,4 +174,7 @@ pub enum HinderedCall {
     /// The execution of a program with privileges of its own, which the kernel does not give to a traced process.
     #[error("executed a set-user-ID or set-group-ID program, which has no privileges under a recorder")]
     Privileges,
+    /// A server of FUSE begins: the recorder, or what it records, may wait for an answer of a process that it stops.
+    #[error("opened `/dev/fuse`: a server of FUSE would not answer while it is stopped")]
+    ServeFuse,
 }

@@ -107,7 +107,8 @@ fn search_variable(text: &[u8]) -> Option<(String, String)> {
     is_search_variable(name, &value[1..]).then(|| (escape(name), escape(&value[1..])))
 }
 
-fn strings(process: Pid, name: &str) -> Vec<Vec<u8>> {
+/// The strings of a file of a process, each of which a zero byte ends.
+pub(crate) fn strings(process: Pid, name: &str) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(format!("/proc/{process}/{name}")).unwrap_or_default();
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     if bytes.is_empty() { Vec::new() } else { bytes.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect() }

@@ -23,15 +23,19 @@ mod started;
 mod sys;
 mod terminal;
 mod through;
+mod watch;
+mod watched;
 
 pub use command::find;
 pub use engine::{Engine, Observation, Observer};
 pub use error::{GaveWay, HinderedCall, JoinBarrier, RecordError, TraceBarrier};
 pub use finish::TracePurpose;
 pub use ptrace::RecordedScope;
-pub use ptrace::join::JoinedScope;
+pub use ptrace::joining::JoinedScope;
 pub use started::{LeftoverPolicy, StartLimits};
 pub use through::roots::default_roots;
+pub use watch::{Watch, WatchScope};
+pub use watched::{OperationCounts, WatchedDirectory, WatchedInterval, WatchedProcess};
 
 use engine::EngineView;
 use finish::LinkAsker;

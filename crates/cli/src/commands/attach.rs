@@ -25,7 +25,12 @@ pub(crate) fn run(flags: &Record, printer: &Printer) -> Result<u8, Failure> {
     make_way(&named, flags)?;
     let mut header = traces::begun(&command, None);
     header.working_directory = shown(working_directory.unwrap_or_default());
-    let scope = JoinedScope { processes, with_descendants: flags.children, longest: flags.seconds };
+    let scope = JoinedScope {
+        processes,
+        with_descendants: flags.children,
+        longest: flags.seconds,
+        ..JoinedScope::default()
+    };
     let mut request = JoinRequest { scope, header, directory: PathBuf::new() };
     let (joined, directory) = in_free_place(&named, None, true, printer, |directory| {
         directory.clone_into(&mut request.directory);

@@ -23,5 +23,6 @@ pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod synth;
+pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod warm;

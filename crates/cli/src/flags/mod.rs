@@ -22,6 +22,7 @@ mod replay;
 mod report;
 mod run;
 mod synth;
+mod top;
 mod warm;
 
 pub use about::*;
@@ -45,6 +46,7 @@ pub use replay::*;
 pub use report::*;
 pub use run::*;
 pub use synth::*;
+pub use top::*;
 pub use warm::*;
 
 use clap::builder::FalseyValueParser;
@@ -128,6 +130,8 @@ impl Arguments {
 pub enum Command {
     #[command(about = "Run a command and record its file-system calls")]
     Record(Record),
+    #[command(about = "Watch what running processes ask of file systems, live")]
+    Top(Top),
     #[command(about = "Make a trace of what another tool logged")]
     Import(Import),
     #[command(about = "Show what a recording holds")]

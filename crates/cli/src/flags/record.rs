@@ -97,7 +97,8 @@ pub struct Record {
 pub struct ProcessList(pub Vec<i32>);
 
 impl ProcessList {
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Reads numbers that commas, spaces or lines separate.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
         let numbers: Vec<i32> = words.map(number).collect::<Result<_, _>>()?;
         if numbers.is_empty() { Err("no process ID".to_owned()) } else { Ok(Self(numbers)) }
@@ -132,7 +133,7 @@ fn value_name(flag: &str) -> &'static str {
 }
 
 /// A positive number of seconds.
-fn quiet(text: &str) -> Result<Duration, String> {
+pub(super) fn quiet(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(quiet) if !quiet.is_zero() => Ok(quiet),

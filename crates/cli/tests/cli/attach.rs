@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::harness::{NOBODY, Need, Test, kill, next_line, program, send, session, wait_until, with_quell};
 
 /// A program with pipes, and its number, which it prints first.
-fn running(test: &Test, words: &[&str]) -> (Child, i32) {
+pub(crate) fn running(test: &Test, words: &[&str]) -> (Child, i32) {
     let mut command = test.command(words);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
@@ -18,22 +18,22 @@ fn running(test: &Test, words: &[&str]) -> (Child, i32) {
     (child, number)
 }
 
-fn step(child: &mut Child) {
+pub(crate) fn step(child: &mut Child) {
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }
 
-fn field(process: &str, name: &str) -> String {
+pub(crate) fn field(process: &str, name: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
 }
 
-fn threads(process: i32) -> Vec<String> {
+pub(crate) fn threads(process: i32) -> Vec<String> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     tasks.flatten().map(|task| task.file_name().into_string().unwrap()).collect()
 }
 
 /// Starts a tracer of a process, and waits until it traces all threads.
-fn traced(test: &Test, process: i32, words: &[&str]) -> Child {
+pub(crate) fn traced(test: &Test, process: i32, words: &[&str]) -> Child {
     let tracer = test.command(words).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("every thread is traced", || {
         threads(process).iter().all(|thread| !matches!(&*field(thread, "TracerPid:"), "0" | ""))
@@ -47,12 +47,12 @@ fn recorder(test: &Test, process: i32, trace: &str, options: &[&str]) -> Child {
     traced(test, process, &with_quell(&words))
 }
 
-fn is_untraced(process: i32) -> bool {
+pub(crate) fn is_untraced(process: i32) -> bool {
     threads(process).iter().all(|thread| field(thread, "TracerPid:") == "0")
 }
 
 /// A call, its error and its file.
-type Seen = (String, String, String);
+pub(crate) type Seen = (String, String, String);
 
 const COMPARED: &str = "access,newfstatat,openat,pread64,close,readlinkat,execve";
 
@@ -75,7 +75,7 @@ fn joined(directory: &str, name: &str) -> String {
 }
 
 /// Reads `name(3</dir>, "path", ...) = -1 ENOENT (...)`.
-fn of_strace_line(line: &str) -> Option<Seen> {
+pub(crate) fn of_strace_line(line: &str) -> Option<Seen> {
     let (name, rest) = line.split_once('(')?;
     let (arguments, result) = rest.rsplit_once(" = ")?;
     let error = result.strip_prefix("-1 ").and_then(|error| error.split(' ').next()).unwrap_or_default();
@@ -116,7 +116,7 @@ fn of_trace(test: &Test, trace: &str) -> Vec<Vec<Seen>> {
 }
 
 /// Has the program work while a tracer traces it, and ends the tracer.
-fn watch(test: &Test, trace: impl FnOnce(i32) -> Child) -> String {
+pub(crate) fn watch(test: &Test, trace: impl FnOnce(i32) -> Child) -> String {
     let directory = test.text("tree");
     let (mut child, process) = running(test, &["./rounds", &directory]);
     let tracer = trace(process);
@@ -427,6 +427,9 @@ fn privileged_a_server_of_a_fuse_file_system_is_not_stopped() {
     );
     assert_eq!((outcome.status.code(), outcome.stderr), (Some(125), expected));
     let tracer = recorder(&test, process, "c.qtrace", &["--children", "--seconds=1"]);
+    // The recorder looks for threads more than once.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(is_untraced(server.parse().unwrap()), "the server is traced");
     test.wait(tracer).succeeds();
     step(&mut child);
     test.wait(child);

@@ -48,6 +48,7 @@
 //! awaited        a file that another process makes while the program waits for it
 //! bcast          `quell bcast`: nodes that find each other, and the file that they all get
 //! warm           `quell warm`: what is in memory afterwards, and what is left alone
+//! top            `quell top`: counts, whom it follows, and what it leaves behind
 //! export         `quell export`: every call in the forms of other tools
 //! ```
 //!
@@ -119,5 +120,6 @@ mod starts;
 mod statistics;
 mod strangers;
 mod synth;
+mod top;
 mod transparent;
 mod warm;

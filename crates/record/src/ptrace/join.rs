@@ -5,7 +5,7 @@
 
 use super::attach;
 use super::forward::Forwarding;
-use super::joining::{Joining, barrier};
+use super::joining::{JoinedScope, Joining, ancestors, barrier};
 use super::run::{TICK, TracedRun};
 use super::start::await_end;
 use super::tracee::Tracee;
@@ -20,19 +20,7 @@ use crate::sys::ptrace::{ThreadChange, ThreadStop, Until};
 use crate::sys::signals::{Mask, Ticks};
 use quell_base::ProcessStat;
 use quell_trace::{Ended, Exit, Nanos, Pid};
-use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
-/// The processes to record.
-#[derive(Clone, Debug)]
-pub struct JoinedScope {
-    /// The processes. A thread stands for its process. Shape: at least one.
-    pub processes: Vec<Pid>,
-    /// Record also the processes that these had started before.
-    pub with_descendants: bool,
-    /// The longest time to record. One that ends after the clock does is as long as none.
-    pub longest: Option<Duration>,
-}
+use std::time::Instant;
 
 /// `PF_KTHREAD` of `include/linux/sched.h`, in the ninth field of `/proc/PID/stat`.
 const THREAD_OF_KERNEL: u64 = 0x0020_0000;
@@ -77,15 +65,6 @@ fn known_barrier(process: Pid, thread: Pid) -> Option<JoinBarrier> {
         return Some(JoinBarrier::Ancestor);
     }
     attach::other_tracer(thread).map(JoinBarrier::Trace)
-}
-
-fn ancestors(process: Pid) -> BTreeSet<Pid> {
-    let mut ancestors = BTreeSet::new();
-    let mut next = facts::parent(process);
-    while let Some(parent) = next.filter(|&parent| parent.0 > 0 && ancestors.insert(parent)) {
-        next = facts::parent(parent);
-    }
-    ancestors
 }
 
 /// Records until all processes have ended, the time is over, or the user ends it. Returns the end of the first process, if it was
@@ -138,10 +117,9 @@ fn trace(
     let mut forwarding = Forwarding::begin_without_command(mask).map_err(wait)?;
     ticks.unblock();
     let until = scope.longest.and_then(|longest| began.checked_add(longest));
-    let joining =
-        Joining::begin(&processes, scope.with_descendants, until).map_err(|(process, source)| {
-            RecordError::Unjoinable { process, barrier: barrier(process, &source), source: Some(source) }
-        })?;
+    let joining = Joining::begin(&processes, scope, until).map_err(|(process, source)| {
+        RecordError::Unjoinable { process, barrier: barrier(process, &source), source: Some(source) }
+    })?;
     let mut run = TracedRun::without_command(began, &mut forwarding, observer);
     run.joining = Some(joining);
     run.rules = Some(Rules::native());

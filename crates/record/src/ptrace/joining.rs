@@ -14,10 +14,32 @@ use quell_trace::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The processes to record.
+#[derive(Clone, Debug, Default)]
+pub struct JoinedScope {
+    /// The processes, all or none. A thread stands for its process.
+    pub processes: Vec<Pid>,
+    /// Record also the processes that these had started before.
+    pub with_descendants: bool,
+    /// The longest time to record. One that ends after the clock does is as long as none.
+    pub longest: Option<Duration>,
+    /// Processes that are recorded as well where nothing bars that, those that join the set later too.
+    pub others: Option<Arc<Mutex<BTreeSet<Pid>>>>,
+    /// Processes that are left out unless they are among the first.
+    pub except: BTreeSet<Pid>,
+    /// Ends the recording once it is true.
+    pub ends: Arc<AtomicBool>,
+}
 
 /// The time between two looks while a known thread has not stopped, as in an uninterruptible call.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// The time between two looks for others while all known threads are recorded.
+const SCAN: Duration = Duration::from_millis(250);
 
 /// The processes that were asked for, and the state of their threads.
 #[derive(Debug)]
@@ -25,18 +47,22 @@ pub(super) struct Joining {
     asked: Vec<Pid>,
     /// Processes that those had started before belong to them.
     with_descendants: bool,
+    others: Option<Arc<Mutex<BTreeSet<Pid>>>>,
+    ends: Arc<AtomicBool>,
     /// Seized threads that have not stopped yet, and their processes.
     awaited: BTreeMap<Pid, Pid>,
     /// Processes that are not recorded, as those of other users.
     refused: BTreeMap<Pid, JoinBarrier>,
-    /// Those of them that were reported.
+    /// Those of them that were reported. They are left alone from then on.
     reported: BTreeSet<Pid>,
     /// The end of the recording; `None` for none but that of the processes.
     until: Option<Instant>,
     /// The parent of the recorder. Its end is that of the recording.
     parent: u32,
-    /// The time of the last look at `/proc`; `None` once it showed all threads.
-    looked: Option<Instant>,
+    /// The time of the last look at `/proc`.
+    looked: Instant,
+    /// The last look showed no new thread.
+    is_complete: bool,
 }
 
 impl Joining {
@@ -46,25 +72,28 @@ impl Joining {
     /// The first process that refuses, of those that were asked for.
     pub(super) fn begin(
         asked: &[Pid],
-        with_descendants: bool,
+        scope: &JoinedScope,
         until: Option<Instant>,
     ) -> Result<Self, (Pid, io::Error)> {
         let mut joining = Self {
             asked: asked.to_vec(),
-            with_descendants,
+            with_descendants: scope.with_descendants,
+            others: scope.others.clone(),
+            ends: Arc::clone(&scope.ends),
             awaited: BTreeMap::new(),
             refused: BTreeMap::new(),
-            reported: BTreeSet::new(),
+            reported: scope.except.clone(),
             until,
             parent: parent_id(),
-            looked: Some(Instant::now()),
+            looked: Instant::now(),
+            is_complete: false,
         };
         let mut seized = Vec::new();
         for &process in asked {
             seized.append(&mut joining.seize(process, |_| false).map_err(|error| (process, error))?);
         }
         interrupt(&seized);
-        interrupt(&joining.seize_descendants(&|_| false));
+        interrupt(&joining.seize_others(&|_| false));
         Ok(joining)
     }
 
@@ -92,9 +121,11 @@ impl Joining {
         refused
     }
 
-    /// True when the time is over, or the parent of the recorder was killed.
+    /// True when the time is over, or the user ended it, or the parent of the recorder was killed.
     pub(super) fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until) || self.parent != parent_id()
+        self.ends.load(Ordering::Relaxed)
+            || self.until.is_some_and(|until| Instant::now() >= until)
+            || self.parent != parent_id()
     }
 
     /// Seizes the threads of a process that are not known yet, and returns them.
@@ -116,13 +147,21 @@ impl Joining {
         Ok(seized)
     }
 
-    /// Seizes the processes that those had started before.
-    fn seize_descendants(&mut self, is_known: &dyn Fn(Pid) -> bool) -> Vec<Pid> {
-        let descendants = if self.with_descendants { descendants(&self.asked) } else { Vec::new() };
+    /// Seizes the others, and the processes that all these had started before.
+    fn seize_others(&mut self, is_known: &dyn Fn(Pid) -> bool) -> Vec<Pid> {
+        let others = self.others.as_ref().map(|others| others.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut found: Vec<Pid> = others.iter().flat_map(|others| others.iter().copied()).collect();
+        drop(others);
+        if self.with_descendants {
+            found.append(&mut descendants(&[&self.asked[..], &found].concat()));
+        }
         let mut seized = Vec::new();
-        for process in descendants {
+        for process in found {
             // A descendant that its parent created under the recorder is known, whatever it has opened since.
-            let is_new = !is_known(process) && !self.reported.contains(&process);
+            let is_new = !is_known(process);
+            if is_new && self.reported.contains(&process) || !is_new && self.is_complete {
+                continue;
+            }
             if is_new && facts::serves_fuse(process) {
                 self.refused.insert(process, JoinBarrier::ServesFuse);
                 continue;
@@ -138,17 +177,25 @@ impl Joining {
     /// Looks for threads that came to be meanwhile.
     pub(super) fn look(&mut self, is_known: &dyn Fn(Pid) -> bool) {
         let is_settled = self.awaited.is_empty();
-        if self.looked.is_none_or(|looked| !is_settled && looked.elapsed() < PAUSE) {
+        let pause = match self.is_complete {
+            true if self.others.is_none() || self.with_descendants => return,
+            true => SCAN,
+            false if is_settled => Duration::ZERO,
+            false => PAUSE,
+        };
+        if self.looked.elapsed() < pause {
             return;
         }
         self.awaited.retain(|&thread, _| ProcessStat::read(thread).is_some());
         let mut found = Vec::new();
-        for process in self.asked.clone() {
+        let asked = if self.is_complete { Vec::new() } else { self.asked.clone() };
+        for process in asked {
             found.append(&mut self.seize(process, is_known).unwrap_or_default());
         }
-        found.append(&mut self.seize_descendants(is_known));
+        found.append(&mut self.seize_others(is_known));
         interrupt(&found);
-        self.looked = (!found.is_empty() || !is_settled).then(Instant::now);
+        self.is_complete = found.is_empty() && is_settled;
+        self.looked = Instant::now();
     }
 }
 
@@ -184,6 +231,16 @@ pub(super) fn barrier(process: Pid, error: &io::Error) -> JoinBarrier {
         (_, TraceBarrier::Unknown) if user != 0 => JoinBarrier::Undumpable,
         (_, barrier) => barrier.into(),
     }
+}
+
+/// All processes above this one.
+pub(crate) fn ancestors(process: Pid) -> BTreeSet<Pid> {
+    let mut ancestors = BTreeSet::new();
+    let mut next = facts::parent(process);
+    while let Some(parent) = next.filter(|&parent| parent.0 > 0 && ancestors.insert(parent)) {
+        next = facts::parent(parent);
+    }
+    ancestors
 }
 
 /// All processes that descend from these. Shape: parents first.

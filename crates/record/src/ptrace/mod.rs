@@ -25,7 +25,7 @@ pub(crate) mod attach;
 pub(crate) mod births;
 pub(crate) mod forward;
 pub(crate) mod join;
-mod joining;
+pub(crate) mod joining;
 mod leave;
 mod leftovers;
 mod memories;

@@ -9,7 +9,7 @@ use super::placement::Placement;
 use super::tracee::{ArgumentReader, Restoration, Tracee};
 use super::waits::{Wait, keep_waiting};
 use crate::engine::{BirthKind, LostCall, MemoryEnd, Observation, Observer, ThreadBirth};
-use crate::error::GaveWay;
+use crate::error::{GaveWay, HinderedCall};
 use crate::facts;
 use crate::filter::{self, Rules};
 use crate::pids::PidMap;
@@ -214,11 +214,9 @@ impl<'a> TracedRun<'a> {
         match side {
             CallSide::Begin(stopped, entered) => match &self.rules {
                 Some(rules) => match (facts::hindered(&entered), rules.word(&entered)) {
-                    // It stays stopped, and makes its call untraced.
                     (Some(call), _) => {
-                        self.is_in_the_way = true;
-                        self.observer
-                            .observe(Observation::GaveWay(GaveWay { process: tracee.process, call }));
+                        let gave_way = GaveWay { process: tracee.process, call };
+                        self.give_way(gave_way);
                         Ok(())
                     }
                     (None, Some(word)) => self.entered(stopped, Entered { word, ..entered }),
@@ -229,6 +227,12 @@ impl<'a> TracedRun<'a> {
             },
             CallSide::End(stopped, value) => self.left(stopped, value),
         }
+    }
+
+    /// Ends the recording before a call, whose thread stays stopped until then and makes it untraced.
+    fn give_way(&mut self, gave_way: GaveWay) {
+        self.is_in_the_way = true;
+        self.observer.observe(Observation::GaveWay(gave_way));
     }
 
     pub(super) fn entry(&mut self, stopped: Stopped<Entry>) -> io::Result<()> {
@@ -261,6 +265,11 @@ impl<'a> TracedRun<'a> {
             return stopped.resume(onward);
         }
         if self.reader.enter(tracee, &entered, now) {
+            if self.joining.is_some() && tracee.opens(b"/dev/fuse") {
+                let gave_way = GaveWay { process: tracee.process, call: HinderedCall::ServeFuse };
+                self.give_way(gave_way);
+                return Ok(());
+            }
             let memory = tracee.memory.filter(|_| tracee.executes());
             let users = memory.map(|memory| self.memories.users(memory));
             if matches!(users, Some(MemoryUsers::Thread | MemoryUsers::Threads)) {

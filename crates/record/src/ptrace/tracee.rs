@@ -6,7 +6,7 @@ use crate::calls::{CallShape, FlagsKind, Numbers, SizeKind, native};
 use crate::engine::{CallArguments, ObservedCall};
 use crate::sys::memory;
 use crate::sys::ptrace::{Entered, Stopped, Until};
-use quell_trace::{Bytes, Call, Fd, Nanos, Outcome, Pid};
+use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome, Pid};
 
 /// A traced thread.
 #[derive(Debug)]
@@ -84,6 +84,12 @@ impl Tracee {
     /// True while it is in `execve`.
     pub(super) fn executes(&self) -> bool {
         self.pending.is_some_and(|pending| matches!(pending.call, Call::Execve | Call::Execveat))
+    }
+
+    /// True while it opens the file of this name.
+    pub(super) fn opens(&self, path: &[u8]) -> bool {
+        self.pending.is_some_and(|pending| pending.has_path && pending.call.class() == Class::Open)
+            && self.path == path
     }
 
     /// The begin of its current call, if that works on a name.

@@ -19,6 +19,7 @@ mod ranks;
 mod replay;
 mod report;
 mod searches;
+mod top;
 mod validate;
 
 pub use calibration::calibrate;
@@ -35,6 +36,7 @@ pub use predict::predict;
 pub use profiles::profiles;
 pub use replay::replay;
 pub use report::{Detail, report};
+pub use top::top;
 pub use validate::validate;
 
 use crate::Style;

@@ -29,6 +29,7 @@ mod replay;
 mod report;
 mod schemas;
 mod searches;
+mod top;
 mod validate;
 mod warm;
 
@@ -81,6 +82,7 @@ pub use report::{
 };
 pub use schemas::{NamedSchema, SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
+pub use top::{TopCounts, TopDirectory, TopProcess, TopView};
 pub use validate::{
     Alternative, NotReproducible, PublishedFigure, RangeCoverage, RowElasticity, ValidateView, ValidationRow,
     ValidationUse, validate,

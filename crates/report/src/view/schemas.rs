@@ -8,7 +8,7 @@ use serde_json::Value;
 pub type NamedSchema = (&'static str, fn() -> Value);
 
 /// Each object by the name of its schema in `docs/schema`, with the function that makes the schema. Sorted by name.
-pub const SCHEMAS: [NamedSchema; 24] = [
+pub const SCHEMAS: [NamedSchema; 25] = [
     ("cache-ls", of::<CacheListView>),
     ("check", of::<SourceCheckView>),
     ("config", of::<ConfigView>),
@@ -31,6 +31,7 @@ pub const SCHEMAS: [NamedSchema; 24] = [
     ("predict-create", of::<CreateView>),
     ("replay", of::<ReplayView>),
     ("report", of::<ReportView>),
+    ("top", of::<TopView>),
     ("validate", of::<ValidateView>),
     ("warm", of::<WarmView>),
 ];
