@@ -98,9 +98,13 @@ pub struct ScratchStats {
     pub files_made: u64,
     /// Operations that asked the real directories.
     pub original: ScratchOriginalStats,
-    /// Files that memory had no room for, once for each directory to which they went.
+    /// Files that memory had no room for, and that went to the disk of the node.
+    pub disk_files: u64,
+    /// Bytes that were written there.
+    pub disk_bytes: u64,
+    /// Files that neither had room for, and that went to the real directories.
     pub spilled_files: u64,
-    /// Bytes that were written to the disk of the node or to the real directories, because memory had no room.
+    /// Bytes that were written there, before any file was kept.
     pub spilled_bytes: u64,
     /// Names but those of directories that were put to their places in the real directories.
     pub kept_files: u64,
@@ -117,6 +121,8 @@ impl ScratchStats {
             bytes_written: sum.bytes_written + one.bytes_written,
             files_made: sum.files_made + one.files_made,
             original: sum.original.with(one.original),
+            disk_files: sum.disk_files + one.disk_files,
+            disk_bytes: sum.disk_bytes + one.disk_bytes,
             spilled_files: sum.spilled_files + one.spilled_files,
             spilled_bytes: sum.spilled_bytes + one.spilled_bytes,
             kept_files: sum.kept_files + one.kept_files,

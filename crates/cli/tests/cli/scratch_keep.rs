@@ -417,3 +417,31 @@ fn privileged_what_stays_in_a_store_that_cannot_be_renamed_is_not_removed_by_the
         assert_eq!(is_found, unmarked.is_empty(), "{outcome}");
     }
 }
+
+#[test]
+fn privileged_what_is_left_stays_though_another_user_takes_the_name_of_its_directory() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    test.script("mkdir tmp").succeeds();
+    let job = "echo precious > tmp/f; touch ready; until [ -e go ]; do sleep 0.01; done";
+    let script = format!(
+        "{{ until [ -e ready ]; do sleep 0.01; done; mkdir -p tmp/f/x tmp/.quell-kept-$(ls -A tmp | sed -n 's/^.quell-scratch-//p')/x; \
+         touch go; }} & $quell -q run --scratch tmp --scratch-memory 0 --keep -- sh -c '{job}'; echo $?; wait; \
+         $quell -q run --scratch tmp -- true; grep -rh precious tmp"
+    );
+    assert_eq!(test.script(&script).stdout, "125\nprecious\n");
+}
+
+#[test]
+fn privileged_a_file_on_the_nodes_disk_stays_there_when_its_copy_is_not_on_stable_storage() {
+    let Some(test) = Test::privileged(INJECTED) else { return };
+    test.script("mkdir tmp local; echo old > tmp/a").succeeds();
+    // The lists of paths come first.
+    let script = format!(
+        "{} --scratch-memory 0 --scratch-disk local -- sh -c 'echo new > tmp/a'; echo $?; cat tmp/a; cat local/.quell-kept-*/[0-9]*; \
+         cut -d ' ' -f 2 local/.quell-kept-*/paths; ls -A tmp",
+        injected("fsync", "error=EIO:when=3")
+    );
+    let outcome = test.script(&script);
+    assert_eq!(outcome.stdout, "125\nold\nnew\na\na\n", "{outcome}");
+    assert!(outcome.stderr.contains("first `a`: EIO"), "{outcome}");
+}

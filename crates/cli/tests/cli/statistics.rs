@@ -217,3 +217,28 @@ fn privileged_a_scratch_directory_beside_an_image_is_counted() {
     test.silence();
     assert_eq!(counted(), ("mount".into(), 1.into()));
 }
+
+/// The disk of the node is none of the file system's, and what keeping asks is told by what was kept.
+#[test]
+fn privileged_a_scratch_directory_is_counted_apart_from_the_nodes_disk_and_from_keeping() {
+    let Some(test) = Test::privileged(&[Need::Fuse]) else { return };
+    plant(&test);
+    test.script("mkdir local").succeeds();
+    let job = "echo new > tmp/sub/new; echo more >> tmp/old; cat tmp/sub/deep";
+    let counted = |flags: &str| {
+        let run = format!(
+            "$quell -q run --scratch tmp --scratch-memory 0 {flags} --stats stats.json -- sh -c '{job}'"
+        );
+        test.script(&run).succeeds();
+        test.read_json("stats.json")["scratch"].clone()
+    };
+    let places = ["disk_files", "disk_bytes", "spilled_files", "spilled_bytes"];
+    let own = counted("");
+    assert_eq!(places.map(|name| own[name].as_u64().unwrap()), [0, 0, 2, 13], "{own}");
+    let disk = counted("--scratch-disk local");
+    assert_eq!(places.map(|name| disk[name].as_u64().unwrap()), [2, 13, 0, 0], "{disk}");
+    assert_eq!(disk["original"], own["original"]);
+    let kept = counted("--keep");
+    assert_eq!(kept["original"], own["original"]);
+    assert_eq!((&kept["kept_files"], &kept["kept_bytes"]), (&2.into(), &13.into()), "{kept}");
+}

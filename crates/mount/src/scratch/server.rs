@@ -174,18 +174,23 @@ fn trees(request: &ScratchRequest) -> Result<VecDeque<Tree>, Unavailable> {
 fn finish(request: &ScratchRequest, service: &Service, spilled: Spilled) -> ScratchEnd {
     let mut tree = crate::lock(&service.tree);
     let mut end = end_of(&tree);
+    // Before keeping asks the real directory, too.
+    let original = tree.originals.counts.stats();
     if request.keeps {
         end.kept = Some(keep(&mut tree, spilled));
     }
     let (bytes_read, bytes_written) = service.counts.bytes();
+    let [(disk_files, disk_bytes), (spilled_files, spilled_bytes)] = tree.stores.totals();
     end.stats = ScratchStats {
         requests: service.counts.requests(),
         bytes_read,
         bytes_written,
         files_made: end.made,
-        original: tree.originals.counts.stats(),
-        spilled_files: end.spilled.iter().map(|(_, files)| files).sum(),
-        spilled_bytes: tree.stores.bytes(),
+        original,
+        disk_files,
+        disk_bytes,
+        spilled_files,
+        spilled_bytes,
         kept_files: end.kept.as_ref().map_or(0, |kept| kept.files),
         kept_bytes: end.kept.as_ref().map_or(0, |kept| kept.bytes),
     };

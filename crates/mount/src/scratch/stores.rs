@@ -80,9 +80,13 @@ impl Stores {
         }
     }
 
-    /// Bytes that were written to all stores.
-    pub(super) fn bytes(&self) -> u64 {
-        self.stores.iter().map(|store| store.bytes).sum()
+    /// Files and bytes that went to the disk of the node, and those that went to the scratch directory itself.
+    pub(super) fn totals(&self) -> [(u64, u64); 2] {
+        let total = |stores: &[Store]| {
+            stores.iter().fold((0, 0), |(files, bytes), store| (files + store.spilled, bytes + store.bytes))
+        };
+        let (disk, own) = self.stores.split_at(self.stores.len().saturating_sub(1));
+        [total(disk), total(own)]
     }
 
     /// Tells whether the store of this number is the scratch directory's own.

@@ -278,9 +278,12 @@ impl Keeper<'_> {
         let content = self.fill(room, number, id, attr)?;
         let (made, stat) = reach(room, number.as_bytes())?;
         let dressed = self.dress(&made, path, id, attr);
-        let stable = dressed.and_then(|()| content.as_ref().map_or(Ok(()), |file| fsync(&**file)));
+        let stable = content.as_ref().map_or(Ok(()), |file| fsync(&**file));
+        let lies_in_store = self.tree.stored(id).is_some() && !self.is_in_room(id);
+        // The store has the better copy.
+        stable.or_else(|errno| if lies_in_store { Err(errno) } else { Ok(()) })?;
         let (path, number, identity) = (path.to_vec(), number.to_owned(), (stat.st_dev, stat.st_ino));
-        Ok(Staged { path, id, number, attr, identity, refused: stable.err() })
+        Ok(Staged { path, id, number, attr, identity, refused: dressed.and(stable).err() })
     }
 
     /// Makes what an inode is. Returns a file's content.
