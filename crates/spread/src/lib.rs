@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! fetching   the order of parts, and when a source is left. Pure
+//! sources    the order of sources, and the comparison with the file system. Pure
 //! places     the tree of nodes. Pure
 //! parts      digests and seals, by which a part is believed
 //! message    the messages between nodes
@@ -28,6 +29,7 @@ mod node;
 mod parts;
 mod places;
 mod serve;
+mod sources;
 mod state;
 
 pub use beside::{Beside, FileTakes, PartHere, PartSource};
@@ -35,9 +37,10 @@ pub use error::SpreadError;
 pub use fetching::{
     Fetching, PART_TIME, PULSE, Pace, SAMPLE, SILENCE, STALL, Serving, SourceVerdict, WINDOW,
 };
-pub use join::{Contact, JOIN, Redeem};
+pub use join::{Contact, JOIN, JoinPauses, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
 pub use parts::{FileFacts, PART};
-pub use places::{NodePlace, NodePlaces, fan_out};
+pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, fan_out};
 pub use serve::Credential;
+pub use sources::{PartsOrigin, PeerFault, READERS, Rival, SourceOrder};

@@ -8,6 +8,7 @@ use crate::message::SpreadTally;
 use crate::parts::FileFacts;
 use crate::places::{NodePlace, NodePlaces, fan_out};
 use crate::serve::{Credential, PeerServer};
+use crate::sources::{PartsOrigin, SourceOrder};
 use crate::state::SharedState;
 use quell_talk::{MeetingKey, Stop};
 use std::fs::File;
@@ -20,9 +21,6 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// The same of a first node that does not know how many will come.
 const SHORT_LINGER: Duration = Duration::from_secs(3);
-
-/// Peers that are slower than the file system, after which no other is tried.
-const SLOWER_MAX: u32 = 2;
 
 /// From one look at the peers that are left to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -163,23 +161,21 @@ impl SpreadNode<'_> {
         ancestors: &[SocketAddr],
         complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
     ) -> Result<Option<TcpStream>, SpreadError> {
-        let (mut upstream, mut slower) = (None, 0);
-        for ancestor in ancestors {
-            match fetcher.fetch_from_peer(*ancestor, self.path)? {
-                FromPeer::Whole(stream) => upstream = Some(stream),
-                FromPeer::Left => continue,
-                // One of them may have a slow link of its own.
-                FromPeer::Slower if slower + 1 < SLOWER_MAX => {
-                    slower += 1;
-                    continue;
+        let mut order = SourceOrder::new(ancestors.len());
+        let upstream = loop {
+            match order.current() {
+                PartsOrigin::Ancestor(nearest) => {
+                    match fetcher.fetch_from_peer(ancestors[nearest], self.path)? {
+                        FromPeer::Whole(stream) => break Some(stream),
+                        FromPeer::Left(fault) => order.leave(fault),
+                    }
                 }
-                FromPeer::Slower => {}
+                PartsOrigin::File => {
+                    fetcher.fetch_from_file(self.path)?;
+                    break None;
+                }
             }
-            break;
-        }
-        if upstream.is_none() {
-            fetcher.fetch_from_file(self.path)?;
-        }
+        };
         let facts = fetcher.shared.with(|known| known.facts).ok_or(SpreadError::Changed)?;
         complete(&facts).map_err(SpreadError::Write)?;
         Ok(upstream)

@@ -10,6 +10,12 @@ use std::net::SocketAddr;
 /// Most nodes of a tree.
 pub(crate) const NODES_MAX: u32 = 1 << 20;
 
+/// Most connections of a node at once. A peer that is sent away comes again, or goes to another.
+pub const CONNECTIONS_MAX: usize = 1024;
+
+/// Most children of a node: those of the tree, and those whose parents have died.
+pub const CHILDREN_MAX: usize = 64;
+
 /// Ancestors that a node is told, besides the first node.
 const ANCESTORS: usize = 7;
 

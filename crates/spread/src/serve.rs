@@ -4,6 +4,7 @@ use crate::fetching::{PULSE, Serving};
 use crate::join::{PROOF, first_byte, prepare};
 use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest, WHOLE};
 use crate::parts::Digest;
+use crate::places::{CHILDREN_MAX, CONNECTIONS_MAX};
 use crate::state::{FetchingPeer, NodeState, SharedState};
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{ErrorKind, Result, Write};
@@ -11,12 +12,6 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Scope;
-
-/// Most connections at once. A peer that is sent away comes again, or goes to another.
-const CONNECTIONS_MAX: usize = 1024;
-
-/// Most children: those of the tree, and those whose parents have died.
-const CHILDREN_MAX: usize = 64;
 
 /// Makes what others redeem for the job's key. Processes of other users cannot redeem it.
 pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
