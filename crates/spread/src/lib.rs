@@ -12,6 +12,7 @@
 //! fetch      from a peer, from the file system
 //! serve      to peers
 //! node       the whole life of a node
+//! simulation the decisions above for thousands of nodes, on a simulated clock. Pure
 //! ```
 //!
 //! The first node reads the file system. Every other one joins by it and fetches from its parent; its parent's parent, and the file
@@ -29,6 +30,7 @@ mod node;
 mod parts;
 mod places;
 mod serve;
+pub mod simulation;
 mod sources;
 mod state;
 
