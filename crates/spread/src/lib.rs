@@ -43,6 +43,6 @@ pub use join::{Contact, JOIN, JoinPauses, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
 pub use parts::{FileFacts, PART};
-pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, fan_out};
+pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, WAITING_MAX, fan_out, levels};
 pub use serve::Credential;
 pub use sources::{PartsOrigin, PeerFault, READERS, Rival, SourceOrder};

@@ -1,7 +1,7 @@
 //! The places of nodes, as the first one gives them.
 
 use super::SimulatedJob;
-use crate::places::{CONNECTIONS_MAX, NodePlaces, fan_out};
+use crate::places::{CONNECTIONS_MAX, NodePlaces, WAITING_MAX, fan_out};
 use std::net::SocketAddr;
 
 /// The first node as nodes that join see it. Unit of times: ns.
@@ -16,13 +16,14 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn new(job: &SimulatedJob, parts: u32) -> Self {
-        let places = NodePlaces::new(job.nodes, fan_out(job.nodes, parts));
+        let fan_out = job.fan_out.unwrap_or_else(|| fan_out(job.nodes, parts));
+        let places = NodePlaces::new(job.nodes, fan_out);
         Self { places, placing: job.placing.as_nanos() as u64, free: 0, open: 0 }
     }
 
     /// A node connects, beside so many that fetch. False if it is sent away.
     pub(super) fn opens(&mut self, children: usize) -> bool {
-        let opens = self.open + children < CONNECTIONS_MAX;
+        let opens = self.open + children < CONNECTIONS_MAX + WAITING_MAX;
         self.open += usize::from(opens);
         opens
     }

@@ -50,6 +50,8 @@ pub struct SimulatedJob {
     pub skew: Duration,
     /// Programs on each node wait for the file from its start on, as those of `quell run` do.
     pub has_users: bool,
+    /// Nodes to which each passes on; `None` for the one that real nodes choose.
+    pub fan_out: Option<u32>,
     /// Nodes that are not as the others are. Shape: by the number of the node, of which 0 is the first.
     pub faults: Vec<(u32, SimulatedFault)>,
     /// Of all that is random.
@@ -70,6 +72,7 @@ impl SimulatedJob {
             placing: PLACING,
             skew: Duration::ZERO,
             has_users: false,
+            fan_out: None,
             faults: Vec::new(),
             seed: 1,
         }
