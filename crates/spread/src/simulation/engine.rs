@@ -1,9 +1,9 @@
 //! The events of a simulated job, in order of their times.
 
 use super::file::FileServer;
+use super::job::{SimulatedFault, SimulatedJob, SimulatedRun};
 use super::joining::Door;
 use super::node::{Child, Node};
-use super::{SimulatedFault, SimulatedJob, SimulatedRun};
 use crate::fetching::{Pace, SILENCE, SourceVerdict};
 use crate::join::JOIN;
 use crate::message::WHOLE;
@@ -106,6 +106,7 @@ impl<'j> Simulation<'j> {
         for node in self.nodes.iter().filter(|node| node.died.is_none()) {
             // The end of each is sure: the last source is the file system.
             let done = node.done.unwrap_or(u64::MAX);
+            run.last_start = run.last_start.max(node.began as f64 / 1e9);
             run.seconds = run.seconds.max(done as f64 / 1e9);
             run.slowest_node = run.slowest_node.max((done - node.began.min(done)) as f64 / 1e9);
             run.readers += u32::from(node.reads);

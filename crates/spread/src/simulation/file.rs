@@ -1,6 +1,6 @@
 //! The file server: one request after the other, all nodes together.
 
-use super::SimulatedJob;
+use super::job::SimulatedJob;
 use crate::sources::READERS;
 
 /// Unit: ns.

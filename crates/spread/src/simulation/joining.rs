@@ -1,6 +1,6 @@
 //! The places of nodes, as the first one gives them.
 
-use super::SimulatedJob;
+use super::job::SimulatedJob;
 use crate::places::{CONNECTIONS_MAX, NodePlaces, WAITING_MAX, fan_out};
 use std::net::SocketAddr;
 
