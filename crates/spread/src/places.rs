@@ -26,7 +26,7 @@ const ANCESTORS: usize = 7;
 /// 1 is a chain.
 ///
 /// **Source** The time of the last node in parts: `k * parts` until the first node has sent all, and for each level below `k`, and
-/// [`TAKING`] until a node can give on what has come. Links are alike, and carry what a node sends and what it receives at the same
+/// `TAKING` until a node can give on what has come. Links are alike, and carry what a node sends and what it receives at the same
 /// time.
 pub fn fan_out(nodes: u32, parts: u32) -> u32 {
     let time = |fan_out: u32| {
@@ -127,7 +127,7 @@ mod tests {
             ((64, 64), 2),
             ((128, 64), 2),
             ((4096, 64), 2),
-            ((4096, 1), 2),
+            ((4096, 1), 4),
         ];
         for ((nodes, parts), expected) in cases {
             assert_eq!(fan_out(nodes, parts), expected, "{nodes} {parts}");
