@@ -2,13 +2,14 @@
 
 use crate::beside::{PartHere, PartSource};
 use crate::error::SpreadError;
-use crate::fetching::{Pace, SourceVerdict};
+use crate::fetching::{Pace, SILENCE, SourceVerdict};
 use crate::join::approach;
 use crate::message::{Ask, MESSAGE_MAX, PeerReply, PeerRequest, SpreadTally, WHOLE};
+use crate::note::{ENCODED_MAX, JobNote};
 use crate::parts::{Digest, FileFacts, FileKey, LENGTH_MAX, PART, digest};
 use crate::sources::{PeerFault, READERS, Rival};
 use crate::state::SharedState;
-use quell_talk::{MeetingKey, Stop, receive_within, send};
+use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -82,6 +83,9 @@ impl PartFetcher<'_> {
         let mut stream = approach(address, self.key, self.stop)?;
         self.shared.beside.turns_to(PartSource::Peer);
         send(&mut stream, &PeerRequest::Fetch)?;
+        if self.shared.beside.note_is_due() {
+            send(&mut stream, &PeerRequest::AwaitNote)?;
+        }
         stream.set_read_timeout(Some(GLANCE))?;
         let began = self.shared.now();
         let mut bytes = Vec::new();
@@ -140,7 +144,39 @@ impl PartFetcher<'_> {
                     self.shared.tell();
                     return if confirmed == Some(true) { Ok(stream) } else { Err(WRONG) };
                 }
+                PeerReply::Note { length, seal } => self.take_note(&mut watched, length, &seal)?,
                 PeerReply::Placed(_) => return Err(WRONG),
+            }
+        }
+    }
+
+    /// Takes the note of the first node's users, if it is right.
+    fn take_note(&self, from: &mut impl Read, length: u32, seal: &Digest) -> std::result::Result<(), Left> {
+        let length = usize::try_from(length).ok().filter(|length| *length <= ENCODED_MAX).ok_or(WRONG)?;
+        let mut bytes = vec![0; length];
+        from.read_exact(&mut bytes)?;
+        let note =
+            self.shared.with(|known| JobNote::decode(&bytes, &known.key, seal)).flatten().ok_or(WRONG)?;
+        self.shared.beside.noted(&note);
+        self.shared.take_note(note);
+        Ok(())
+    }
+
+    /// Waits for the note of the first node's users, from a peer that has given the whole file. A peer that fails has none.
+    pub(crate) fn await_note(&self, stream: &mut TcpStream) {
+        let beside = self.shared.beside;
+        let stop = || (self.stop)() || !beside.note_is_due();
+        while !self.shared.has_note() && !stop() {
+            let patience = Patience::lasting(SILENCE, &stop);
+            let mut patient = patience.listen(stream);
+            let heard = match receive_within(&mut patient, MESSAGE_MAX) {
+                Ok(PeerReply::Note { length, seal }) => self.take_note(&mut patient, length, &seal).is_ok(),
+                Ok(PeerReply::Alive) => true,
+                _ => false,
+            };
+            if !heard {
+                beside.noted(&JobNote::Withdrawn);
+                self.shared.take_note(JobNote::Withdrawn);
             }
         }
     }
@@ -399,7 +435,7 @@ impl Read for Watched<'_> {
             // Before the file is known, the peer may wait for it as long as it says that it lives.
             let leaves = match verdict {
                 Some(verdict) => verdict == SourceVerdict::Leave,
-                None => read.is_none() && now >= self.began + crate::fetching::SILENCE,
+                None => read.is_none() && now >= self.began + SILENCE,
             };
             match read {
                 _ if leaves || (self.fetcher.stop)() => return Err(ErrorKind::TimedOut.into()),
@@ -414,7 +450,6 @@ impl Read for Watched<'_> {
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
-    use crate::fetching::SILENCE;
     use std::io::Write;
 
     #[test]

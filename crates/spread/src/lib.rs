@@ -5,6 +5,7 @@
 //! sources    the order of sources, and the comparison with the file system. Pure
 //! places     the tree of nodes. Pure
 //! parts      digests and seals, by which a part is believed
+//! note       words of the first node's users for those of the others
 //! message    the messages between nodes
 //! state      the parts that a node has, and the threads that wait
 //! beside     other processes of the node that use the copy while it is filled
@@ -27,6 +28,7 @@ mod fetching;
 mod join;
 mod message;
 mod node;
+mod note;
 mod parts;
 mod places;
 mod serve;
@@ -42,6 +44,7 @@ pub use fetching::{
 pub use join::{Contact, JOIN, JoinPauses, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
+pub use note::{JobNote, NOTE_MAX};
 pub use parts::{FileFacts, PART};
 pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, WAITING_MAX, fan_out, levels};
 pub use serve::Credential;

@@ -5,6 +5,7 @@ use crate::error::SpreadError;
 use crate::fetch::{FromPeer, PartFetcher};
 use crate::join::{Contact, Redeem, join};
 use crate::message::SpreadTally;
+use crate::note::JobNote;
 use crate::parts::FileFacts;
 use crate::places::{NodePlace, NodePlaces, fan_out};
 use crate::serve::{Credential, PeerServer};
@@ -142,8 +143,14 @@ impl SpreadNode<'_> {
             scope.spawn(move || server.serve(scope));
             let stop = is_over(self.stop, shared);
             let fetcher = fetcher(shared, key, self.old, &stop);
+            if ancestors.is_empty() {
+                scope.spawn(|| watch_note(shared, self.stop));
+            }
             let fetched = self.fetch(&fetcher, ancestors, complete);
-            if let Ok(upstream) = fetched {
+            if let Ok(mut upstream) = fetched {
+                if let Some(peer) = &mut upstream {
+                    fetcher.await_note(peer);
+                }
                 self.linger(shared, children, nodes);
                 fetcher.report(upstream, ancestors);
                 shared.end();
@@ -201,6 +208,25 @@ impl SpreadNode<'_> {
         }
     }
 }
+
+/// Passes the note of the first node's users on, until that is the last one.
+fn watch_note(shared: &SharedState<'_>, stop: Stop<'_>) {
+    while !shared.has_note() && !stop() && !shared.lock().ends {
+        // The order matters: users leave the note before they say that none is due any more.
+        let is_due = shared.beside.note_is_due();
+        match shared.beside.note() {
+            Some(note) if note.is_last() || is_due => shared.take_note(note),
+            None if is_due => {}
+            _ => shared.take_note(JobNote::Withdrawn),
+        }
+        if is_due {
+            std::thread::sleep(NOTE_LOOK);
+        }
+    }
+}
+
+/// From one look at the note to the next.
+const NOTE_LOOK: Duration = Duration::from_millis(20);
 
 /// The caller wants to stop, or the node is of no use.
 fn is_over<'a>(stop: Stop<'a>, shared: &'a SharedState<'a>) -> impl Fn() -> bool + Sync + 'a {

@@ -3,6 +3,7 @@
 use crate::fetching::{PULSE, Serving};
 use crate::join::{PROOF, first_byte, prepare};
 use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest, WHOLE};
+use crate::note::seal_of_note;
 use crate::parts::Digest;
 use crate::places::{CHILDREN_MAX, CONNECTIONS_MAX, WAITING_MAX};
 use crate::state::{FetchingPeer, NodeState, SharedState};
@@ -135,7 +136,7 @@ impl<'a> PeerServer<'a> {
                 self.shared.lock().tally.add(&tally);
                 Ok(())
             }
-            PeerRequest::Ask(_) => Ok(()),
+            PeerRequest::Ask(_) | PeerRequest::AwaitNote => Ok(()),
         }
     }
 
@@ -162,9 +163,8 @@ impl<'a> PeerServer<'a> {
                 return Ok(());
             }
             state.came += 1;
-            state
-                .children
-                .insert(number, FetchingPeer { stream: stream.try_clone()?, serving: Serving::default() });
+            let (stream, serving) = (stream.try_clone()?, Serving::default());
+            state.children.insert(number, FetchingPeer { stream, serving, awaits_note: false });
         }
         let listen = move || {
             // Its end is that of the peer, however it comes.
@@ -201,6 +201,10 @@ impl<'a> PeerServer<'a> {
                         return Err(ErrorKind::InvalidData.into());
                     }
                 }
+                PeerRequest::AwaitNote => {
+                    let child = state.children.get_mut(&number).ok_or(ErrorKind::NotConnected)?;
+                    child.awaits_note = true;
+                }
                 PeerRequest::Done(tally) => state.tally.add(&tally),
                 PeerRequest::Join { .. } | PeerRequest::Fetch => return Err(ErrorKind::InvalidData.into()),
             }
@@ -218,6 +222,10 @@ impl<'a> PeerServer<'a> {
                 Some(News::Reply(reply)) => {
                     send(stream, &reply)?;
                     continue;
+                }
+                Some(News::Note { bytes, seal }) => {
+                    send(stream, &PeerReply::Note { length: bytes.len() as u32, seal })?;
+                    stream.write_all(&bytes)?;
                 }
                 Some(News::Answer { ask, is_same: true, seal, .. }) => {
                     send(stream, &PeerReply::Same { part: ask.part, seal })?;
@@ -248,8 +256,12 @@ impl<'a> PeerServer<'a> {
             let late;
             (state, late) = self.shared.wait(state, PULSE);
             if late {
-                // A child that has everything waits for nothing.
-                match told.whole {
+                let awaits_note = state.children.get(&number)?.awaits_note && !told.last_note;
+                if awaits_note {
+                    state.useful = self.shared.now();
+                }
+                // A child that has everything waits for nothing but the note.
+                match told.whole && !awaits_note {
                     true => continue,
                     false => return Some(News::Reply(PeerReply::Alive)),
                 }
@@ -263,6 +275,10 @@ impl<'a> PeerServer<'a> {
 struct Told {
     facts: bool,
     whole: bool,
+    /// That a note is being made.
+    note_coming: bool,
+    /// The last note.
+    last_note: bool,
 }
 
 /// Something to say to a child.
@@ -270,16 +286,25 @@ struct Told {
 enum News {
     Reply(PeerReply),
     Answer { ask: Ask, is_same: bool, seal: Digest, span: (u64, usize) },
+    Note { bytes: Vec<u8>, seal: Digest },
 }
 
 /// `None` when the child has gone; nothing within when there is no news.
 fn news(state: &mut NodeState, number: u64, told: &mut Told) -> Option<Option<News>> {
-    let NodeState { children, known, .. } = state;
+    let NodeState { children, known, note, .. } = state;
     let child = children.get_mut(&number)?;
     let Some(known) = known else { return Some(None) };
     if !told.facts {
         told.facts = true;
         return Some(Some(News::Reply(PeerReply::About(known.facts, known.key.seal_of_facts()))));
+    }
+    if let Some(note) = note.as_ref().filter(|_| child.awaits_note && !told.last_note)
+        && (note.is_last() || !told.note_coming)
+    {
+        (told.note_coming, told.last_note) = (true, note.is_last());
+        let bytes = note.encode();
+        let seal = seal_of_note(&bytes, &known.key);
+        return Some(Some(News::Note { bytes, seal }));
     }
     let can_answer = |ask: &Ask| match ask.part {
         WHOLE => known.fetching.is_complete(),
