@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use quell_spread::{
-    Beside, Contact, FileFacts, PART, PartHere, PartSource, SpreadError, SpreadNode, SpreadRole, SpreadTally,
+    Beside, Contact, FileFacts, JobNote, NOTE_MAX, PART, PartHere, PartSource, SpreadError, SpreadNode,
+    SpreadRole, SpreadTally,
 };
 use quell_talk::MeetingKey;
 use std::fs::File;
@@ -617,4 +618,80 @@ fn random_run(seed: u64) {
         }
         ends.store(true, Ordering::Relaxed);
     });
+}
+
+/// Users who leave a note, or want it.
+#[derive(Default)]
+struct Noting {
+    leaves: Mutex<Option<JobNote>>,
+    is_over: AtomicBool,
+    hears: Mutex<Vec<JobNote>>,
+    arrived: AtomicUsize,
+}
+
+impl Beside for Noting {
+    fn arrived(&self, _: u32, _: PartSource) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note_is_due(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn note(&self) -> Option<JobNote> {
+        self.leaves.lock().unwrap().clone()
+    }
+
+    fn noted(&self, note: &JobNote) {
+        self.hears.lock().unwrap().push(note.clone());
+    }
+}
+
+/// The words that the users of a chain of nodes hear. `leave` has the first node's users do something when all nodes have the file.
+fn heard(leave: impl Fn(&Noting)) -> Vec<Vec<JobNote>> {
+    let (job, first) = (Job::new(11), listener());
+    let (at, path) = (first.local_addr().unwrap(), job.path());
+    let (leaving, others) = (Noting::default(), [(); 3].map(|()| Noting::default()));
+    *leaving.leaves.lock().unwrap() = Some(JobNote::Coming);
+    std::thread::scope(|scope| {
+        for users in &others {
+            scope.spawn(|| {
+                let (ended, got) = node_beside((&path, &[]), at, users);
+                assert!(ended.is_ok() && got == job.content);
+            });
+        }
+        scope.spawn(|| {
+            let (copy, key) = (tempfile::tempfile().unwrap(), key());
+            let role = SpreadRole::First { key: &key, credential: None, nodes: 4 };
+            let node = SpreadNode {
+                path: &path,
+                copy: &copy,
+                beside: &leaving,
+                old: None,
+                listener: &first,
+                interface: None,
+                role,
+                stop: &|| false,
+            };
+            node.spread(&mut |_| Ok(())).unwrap();
+        });
+        await_that(|| others.iter().all(|users| users.arrived.load(Ordering::Relaxed) == PARTS));
+        leave(&leaving);
+    });
+    others.map(|users| users.hears.into_inner().unwrap()).into()
+}
+
+#[test]
+fn a_note_of_the_first_nodes_users_reaches_every_node_after_the_file_too() {
+    let note = JobNote::Here(vec![7; NOTE_MAX]);
+    for words in heard(|users| *users.leaves.lock().unwrap() = Some(note.clone())) {
+        assert!(words.last() == Some(&note) && words.iter().filter(|note| note.is_last()).count() == 1);
+    }
+}
+
+#[test]
+fn users_hear_that_no_note_comes() {
+    for words in heard(|users| users.is_over.store(true, Ordering::Relaxed)) {
+        assert_eq!(words.last(), Some(&JobNote::Withdrawn));
+    }
 }
