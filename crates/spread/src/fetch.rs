@@ -162,7 +162,8 @@ impl PartFetcher<'_> {
         Ok(())
     }
 
-    /// Waits for the note of the first node's users, from a peer that has given the whole file. A peer that fails has none.
+    /// Waits for the note of the first node's users, from a peer that has given the whole file. Without it nodes below this one hear
+    /// that none comes: they have another way.
     pub(crate) fn await_note(&self, stream: &mut TcpStream) {
         let beside = self.shared.beside;
         let stop = || (self.stop)() || !beside.note_is_due();
@@ -175,9 +176,12 @@ impl PartFetcher<'_> {
                 _ => false,
             };
             if !heard {
-                beside.noted(&JobNote::Withdrawn);
-                self.shared.take_note(JobNote::Withdrawn);
+                break;
             }
+        }
+        if !self.shared.has_note() {
+            beside.noted(&JobNote::Withdrawn);
+            self.shared.take_note(JobNote::Withdrawn);
         }
     }
 

@@ -647,6 +647,15 @@ impl Beside for Noting {
     }
 }
 
+/// A first node with users.
+fn first_beside(path: &Path, listener: &TcpListener, beside: &dyn Beside, nodes: u32) {
+    let (copy, key) = (tempfile::tempfile().unwrap(), key());
+    let role = SpreadRole::First { key: &key, credential: None, nodes };
+    let stop = &|| false;
+    let node = SpreadNode { path, copy: &copy, beside, old: None, listener, interface: None, role, stop };
+    node.spread(&mut |_| Ok(())).unwrap();
+}
+
 /// The words that the users of a chain of nodes hear. `leave` has the first node's users do something when all nodes have the file.
 fn heard(leave: impl Fn(&Noting)) -> Vec<Vec<JobNote>> {
     let (job, first) = (Job::new(11), listener());
@@ -660,21 +669,7 @@ fn heard(leave: impl Fn(&Noting)) -> Vec<Vec<JobNote>> {
                 assert!(ended.is_ok() && got == job.content);
             });
         }
-        scope.spawn(|| {
-            let (copy, key) = (tempfile::tempfile().unwrap(), key());
-            let role = SpreadRole::First { key: &key, credential: None, nodes: 4 };
-            let node = SpreadNode {
-                path: &path,
-                copy: &copy,
-                beside: &leaving,
-                old: None,
-                listener: &first,
-                interface: None,
-                role,
-                stop: &|| false,
-            };
-            node.spread(&mut |_| Ok(())).unwrap();
-        });
+        scope.spawn(|| first_beside(&path, &first, &leaving, 4));
         await_that(|| others.iter().all(|users| users.arrived.load(Ordering::Relaxed) == PARTS));
         leave(&leaving);
     });
@@ -694,4 +689,20 @@ fn users_hear_that_no_note_comes() {
     for words in heard(|users| users.is_over.store(true, Ordering::Relaxed)) {
         assert_eq!(words.last(), Some(&JobNote::Withdrawn));
     }
+}
+
+#[test]
+fn a_node_whose_users_want_no_note_keeps_none_below_it_waiting() {
+    let (job, first) = (Job::new(12), listener());
+    let (at, path) = (first.local_addr().unwrap(), job.path());
+    let (leaving, [above, below]) = (Noting::default(), [(); 2].map(|()| Noting::default()));
+    above.is_over.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| first_beside(&path, &first, &leaving, 3));
+        scope.spawn(|| node_beside((&path, &[]), at, &above).0.unwrap());
+        await_that(|| above.arrived.load(Ordering::Relaxed) > 0);
+        scope.spawn(|| node_beside((&path, &[]), at, &below).0.unwrap());
+        await_that(|| below.hears.lock().unwrap().last() == Some(&JobNote::Withdrawn));
+        leaving.is_over.store(true, Ordering::Relaxed);
+    });
 }
