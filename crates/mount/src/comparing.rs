@@ -16,6 +16,7 @@ use crate::difference::OriginalChange;
 use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
+use crate::notes::{NodeNote, NoteBoard};
 use crate::published::{Awaited, Claim, Publication};
 use crate::request::{
     CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
@@ -36,10 +37,12 @@ impl Comparing<'_> {
     /// Opens the image and finds out where it still holds. Returns the reason for which it cannot be used too.
     pub(crate) fn before_the_start(&mut self) -> Result<(LoadedImage, Option<Unavailable>), RunError> {
         let mut image = self.open(self.request.peers.as_ref())?;
-        if self.request.on_stale == StalePolicy::Refuse {
-            return Ok((image, None));
-        }
-        let checked = self.outcome(&image)?;
+        let checked = match self.request.on_stale {
+            StalePolicy::Refuse => None,
+            _ => Some(self.outcome(&image)?),
+        };
+        image.memory.note_board().iter().for_each(NoteBoard::settle);
+        let Some(checked) = checked else { return Ok((image, None)) };
         let refusal = self.refusal(&image, &checked.staleness);
         if refusal.is_none() {
             self.tell(&checked, Some(&image));
@@ -64,12 +67,17 @@ impl Comparing<'_> {
         };
         let waits = by == CheckingRank::AnotherNode && shared && !self.is_vouched(image, now);
         let publication = self.publication(image);
-        let awaited = match waits && publication.is_possible() {
-            true => publication.wait(now),
+        let board = image.memory.note_board();
+        let awaited = match waits {
+            true => publication.await_outcome(now, board.as_ref()),
             false => Awaited::Untold,
         };
         let checked = match awaited {
-            Awaited::Told(staleness) => Checked { staleness, ..Checked::default() },
+            Awaited::Told(staleness) => {
+                // Where rank 0 did not start the server of the first node, its peers know nothing yet.
+                board.iter().for_each(|board| board.leave(&publication.note(&staleness, now)));
+                Checked { staleness, ..Checked::default() }
+            }
             Awaited::Claimed(claim) => self.compare(image, Some(claim))?,
             Awaited::Untold => self.compare(image, None)?,
         };
@@ -126,10 +134,13 @@ impl Comparing<'_> {
             true => publication.claim(true).ok(),
             false => claim,
         };
+        let board = image.memory.note_board().filter(|_| others_wait);
+        board.iter().for_each(|board| board.leave(&NodeNote::Coming));
         let checked = check(&image.image, &self.request.image, parallelism)
             .map_err(|source| self.image_error(source))?;
         // Starting a server and joining a namespace need a single thread again.
         SingleThreaded::verify().ok_or(RunError::Threads)?;
+        board.iter().for_each(|board| board.leave(&publication.note(&checked.staleness, now)));
         let published = claim.and_then(|claim| publication.publish(claim, &checked.staleness, now));
         self.errands.remove = published.map(|(path, inode)| (bytes(path), inode));
         Ok(checked)

@@ -10,6 +10,7 @@ use rustix::fs::{CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{ImageError, OsError};
+use crate::notes::NoteBoard;
 use crate::peers::Peers;
 use crate::progress::{ABSENT, Ended, FAILED, PRESENT, Progress, Word};
 use crate::sys::process::has_own_descriptors;
@@ -79,6 +80,16 @@ impl Fetcher {
         match &self.file {
             ImageFile::Copied(file) => file.peers_number(word),
             ImageFile::Open(_) | ImageFile::Found { .. } => self.progress.number(word),
+        }
+    }
+
+    /// The place of notes for other nodes, if there is a process that talks with them.
+    pub(crate) fn note_board(&self) -> Option<NoteBoard<'_>> {
+        match &self.file {
+            ImageFile::Copied(file) => file.note_board(),
+            ImageFile::Open(_) | ImageFile::Found { .. } => {
+                self.peers.as_ref().map(|peers| NoteBoard::new(&self.progress, peers))
+            }
         }
     }
 

@@ -36,6 +36,7 @@ mod message;
 mod mode;
 mod mount_points;
 mod namespace;
+mod notes;
 mod output;
 mod own_root;
 mod peers;
@@ -63,6 +64,7 @@ pub use difference::{OriginalChange, OriginalDifference};
 pub use error::{ImageError, OsError, RunError, SetupStep, Unavailable};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
+pub use notes::NodeNote;
 pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
 pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,

@@ -27,6 +27,7 @@ use rustix::io::Errno;
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
 use crate::fetcher::{DAMAGED, FetchBuffers, Fetcher, FileForm, ImageFile, frames_in, opened_again};
+use crate::notes::NoteBoard;
 use crate::progress::{Progress, Word};
 use crate::sharing::{PeersTask, start};
 use crate::stats::ImageStats;
@@ -377,6 +378,11 @@ impl Memory {
             file_bytes: self.file_bytes(),
             ..ImageStats::default()
         }
+    }
+
+    /// The place of notes for other nodes, if a process of this node talks with them.
+    pub(crate) fn note_board(&self) -> Option<NoteBoard<'_>> {
+        self.fetcher.as_ref()?.note_board()
     }
 
     /// Before a new server's threads begin: chunks that a dead server was fetching have to be fetched again.

@@ -55,7 +55,7 @@ impl Peers {
     pub(crate) fn await_chunk(&self, progress: &Progress, chunk: usize) {
         let began = Instant::now();
         let mut is_wanted = false;
-        while began.elapsed() < PATIENCE && !self.are_given_up(progress) && self.live_for(Duration::ZERO) {
+        while began.elapsed() < PATIENCE && self.may_bring(progress) {
             let news = progress.news();
             match progress.stage(chunk) {
                 Ok(EXPECTED) => {}
@@ -79,7 +79,7 @@ impl Peers {
         let (mut fetched, mut moved) = (progress.number(Word::Fetched), Instant::now());
         loop {
             let news = progress.news();
-            if is_there() || self.are_given_up(progress) || !self.live_for(Duration::ZERO) {
+            if is_there() || !self.may_bring(progress) {
                 return;
             }
             progress.wait(news, Some(LOOK));
@@ -111,6 +111,11 @@ impl Peers {
         let came = progress.is_present(chunk);
         self.is_barren.store(!came, Ordering::Relaxed);
         came
+    }
+
+    /// True if the process lives, and programs wait for it.
+    pub(crate) fn may_bring(&self, progress: &Progress) -> bool {
+        !self.are_given_up(progress) && self.live_for(Duration::ZERO)
     }
 
     /// No program waits for peers: the first node came late or never, or waits have taken too long.

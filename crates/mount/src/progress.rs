@@ -7,6 +7,7 @@
 //! a word a chunk   threads that read it now
 //! a word a chunk   bytes of it that the kernel was given, or that it was dismissed
 //! a bit a chunk    a program waits for it, and peers are to bring it
+//! bytes            a note of the rank that compares, for other nodes
 //! ```
 //!
 //! A thread counts itself among a chunk's readers before it looks at the stage. A thread that dismisses the chunk changes the
@@ -44,10 +45,22 @@ pub(crate) enum Word {
     Left,
     /// Chunks of which the kernel was given all, that are still in memory.
     Given,
+    /// The stage of the note.
+    Note,
+    /// One more than its bytes; 0 before any process writes it.
+    NoteLength,
+    /// The ranks of this node leave no note any more, and wait for none.
+    NoteSettled,
 }
 
 /// Words before those of the chunks.
 const WORDS: usize = 16;
+
+/// Words of the note.
+const WORDS_OF_NOTE: usize = 8192;
+
+/// Longest note. Unit: bytes.
+pub(crate) const NOTE_MAX: usize = 8 * WORDS_OF_NOTE;
 
 /// Words of each chunk.
 const WORDS_OF_CHUNK: usize = 3;
@@ -83,7 +96,8 @@ impl Progress {
     /// All of `length` bytes are absent.
     pub(crate) fn new(length: usize, chunk: usize) -> Result<Self, Errno> {
         let chunks = length.div_ceil(chunk);
-        let memory = SharedMemory::new(8 * (WORDS + WORDS_OF_CHUNK * chunks + chunks.div_ceil(64)))?;
+        let words = WORDS + WORDS_OF_CHUNK * chunks + chunks.div_ceil(64) + WORDS_OF_NOTE;
+        let memory = SharedMemory::new(8 * words)?;
         Ok(Self { memory, length, chunk })
     }
 
@@ -265,6 +279,42 @@ impl Progress {
         let chunks = self.chunks();
         let first = WORDS + WORDS_OF_CHUNK * chunks;
         (0..chunks.div_ceil(64)).map(move |word| self.memory.word(8 * (first + word)))
+    }
+
+    /// Writes the note, which a stage is to follow. False if another process writes one, or it is too long.
+    pub(crate) fn leave_note(&self, note: &[u8]) -> bool {
+        let length = self.memory.word(8 * Word::NoteLength as usize);
+        let is_mine = note.len() <= NOTE_MAX
+            && length.compare_exchange(0, note.len() as u64 + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if is_mine {
+            for (word, bytes) in self.note().zip(note.chunks(8)) {
+                let mut whole = [0; 8];
+                whole[..bytes.len()].copy_from_slice(bytes);
+                word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
+            }
+        }
+        is_mine
+    }
+
+    /// The note that was written.
+    pub(crate) fn note_left(&self) -> Vec<u8> {
+        let length = self.number(Word::NoteLength).saturating_sub(1) as usize;
+        let words = self.note().take(length.div_ceil(8));
+        let mut note: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        note.truncate(length);
+        note
+    }
+
+    fn note(&self) -> impl Iterator<Item = &AtomicU64> {
+        let chunks = self.chunks();
+        let first = WORDS + WORDS_OF_CHUNK * chunks + chunks.div_ceil(64);
+        (0..WORDS_OF_NOTE).map(move |word| self.memory.word(8 * (first + word)))
+    }
+
+    /// Sets a number, unless it is greater already.
+    pub(crate) fn raise(&self, word: Word, number: u64) {
+        self.memory.word(8 * word as usize).fetch_max(number, Ordering::AcqRel);
+        self.tell();
     }
 
     pub(crate) fn number(&self, word: Word) -> u64 {

@@ -10,6 +10,9 @@
 //! first one's part is over, or that part may be another program. It compares for itself where a claim goes without an
 //! outcome, and where none can be made: the directory may not be written to, or others can write to it.
 //!
+//! Where nodes give each other the image, the outcome goes the same way ([`crate::notes`]), and they ask the file system only if nothing
+//! comes of that. The file is written nevertheless, for nodes without peers.
+//!
 //! The file's name is the job's, so that it is no other job's. It counts if it is this user's own, names this image and this
 //! job, and is hardly older than the rank that reads it. An outcome that is not whole is none yet. A file that a killed job
 //! left is swept by the next job that compares.
@@ -29,6 +32,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::notes::{NodeNote, NoteBoard};
 use crate::staleness::Staleness;
 use crate::stamp::{SKEW, is_private};
 
@@ -79,6 +83,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The longest that it waits for any to begin. The ranks of a step start within less.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The longest that it waits for peers to tell that any has begun: as long as a program waits for a part.
+const GRACE_OF_PEERS: Duration = Duration::from_millis(300);
 
 /// No rank reads an outcome, or waits for a claim, that is so old: clocks differ by less than half of it.
 pub(crate) const USE: Duration = Duration::from_secs(2 * SKEW);
@@ -156,6 +163,39 @@ impl Publication<'_> {
         claim.is_kept = true;
         self.sweep();
         Some((claim.path.clone(), claim.file.metadata().ok()?.ino()))
+    }
+
+    /// Waits for the outcome that another node tells by its peers, or publishes. `now` is when this rank began.
+    pub(crate) fn await_outcome(&self, now: u64, board: Option<&NoteBoard<'_>>) -> Awaited {
+        if let Some(told) = board.and_then(|board| self.await_note(now, board)) {
+            return told;
+        }
+        if self.is_possible() { self.wait(now) } else { Awaited::Untold }
+    }
+
+    /// The same by peers alone; `None` where nothing comes from them. The file system is not asked meanwhile.
+    fn await_note(&self, now: u64, board: &NoteBoard<'_>) -> Option<Awaited> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let news = board.news();
+            match board.look() {
+                Some(NodeNote::Here(bytes)) => return self.outcome_in(&bytes, now).map(Awaited::Told),
+                Some(NodeNote::Withdrawn) => return None,
+                None if began.elapsed() > GRACE_OF_PEERS => return None,
+                Some(NodeNote::Coming) | None => board.wait(news),
+            }
+        }
+        Some(Awaited::Untold)
+    }
+
+    /// The outcome as a note for other nodes.
+    pub(crate) fn note(&self, staleness: &Staleness, now: u64) -> NodeNote {
+        serde_json::to_vec(&self.outcome(staleness, now)).map_or(NodeNote::Withdrawn, NodeNote::Here)
+    }
+
+    fn outcome_in(&self, bytes: &[u8], now: u64) -> Option<Staleness> {
+        let outcome = serde_json::from_slice::<Outcome>(bytes).ok()?;
+        self.counts(&outcome, now).then(|| outcome.into())
     }
 
     /// Waits for the outcome that another node publishes. `now` is when this rank began.
@@ -318,8 +358,11 @@ impl From<Outcome> for Staleness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::{FROM_PEERS, Peers};
+    use crate::progress::{Progress, Word};
     use crate::stamp::tests::identity;
     use quell_image::original::attributes_from;
+    use rustix::pipe::{PipeFlags, pipe_with};
 
     const NOW: u64 = 1000;
 
@@ -387,6 +430,38 @@ mod tests {
             nodes.into_iter().map(|node| node.join().unwrap()).filter(|is_told| *is_told).count()
         });
         assert_eq!(awaited, 3);
+    }
+
+    #[test]
+    fn an_outcome_that_peers_bring_asks_the_file_system_for_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("app.qimg");
+        let place = Publication { image: &image, identity: identity(), job: "7.0" };
+        let staleness = Staleness { looks_up_listed: true, changes: 2, ..Staleness::default() };
+        let progress = Progress::new(1, 1).unwrap();
+        let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let peers = Peers::new(lives);
+        let board = NoteBoard::new(&progress, &peers);
+        progress.set(Word::Source, FROM_PEERS);
+        board.leave(&NodeNote::Coming);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| place.await_outcome(now(), Some(&board)));
+            std::thread::sleep(2 * GRACE_OF_PEERS);
+            // A file would count, but it is another outcome: it is not looked at.
+            place.publish(place.claim(false).unwrap(), &Staleness::default(), now()).unwrap();
+            std::thread::sleep(GRACE_OF_PEERS);
+            board.leave(&place.note(&staleness, now()));
+            let Awaited::Told(told) = waiting.join().unwrap() else { panic!("peers told it") };
+            assert_eq!(told, staleness);
+        });
+        drop(end);
+        // A note of another job counts as none.
+        let other = Publication { job: "7.1", ..place };
+        other.publish(other.claim(false).unwrap(), &Staleness::default(), now()).unwrap();
+        let Awaited::Told(told) = other.await_outcome(now(), Some(&board)) else {
+            panic!("the file tells it")
+        };
+        assert_eq!(told.changes, 0);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
+use crate::notes::{self, NodeNote};
 use crate::peers::{FROM_FILE, FROM_PEERS, Peers};
 use crate::progress::{LOADING, PRESENT, Progress, Word};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
@@ -164,6 +165,21 @@ impl ImageParts<'_> {
     /// Another node was left, because it was dead, slow or wrong.
     pub fn left(&self) {
         self.progress.count(Word::Left, 1);
+    }
+
+    /// A rank may yet leave a note for other nodes, or wait for one.
+    pub fn note_is_due(&self) -> bool {
+        self.progress.number(Word::NoteSettled) == 0 && self.are_used()
+    }
+
+    /// The note that a rank of this node left for other nodes.
+    pub fn note(&self) -> Option<NodeNote> {
+        notes::left(self.progress)
+    }
+
+    /// A rank of the first node left this note.
+    pub fn put_note(&self, note: &NodeNote) {
+        notes::leave(self.progress, note);
     }
 
     /// The part is in the memory, and right.

@@ -1,5 +1,6 @@
 //! Changes that a forecast tries: a script, a client's rules or a node's demand with something changed.
 
+use crate::broadcast::BroadcastJob;
 use crate::model::Scale;
 use crate::parameters::ClientRules;
 use crate::question::{ImageDelivery, StartChanges};
@@ -30,9 +31,6 @@ fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
     asks.add(ServerOperation::Getattr, 1.0);
     asks
 }
-
-/// A part of an image that is passed on while the next one arrives. Unit: bytes.
-const PASSED_ON: f64 = 1048576.0;
 
 /// A script with fewer misses and files. What was computed stays, and so does the data of gathered files: it is read from the
 /// file that they are gathered into.
@@ -194,21 +192,20 @@ fn reading(parameters: &StartParameters, processes: f64) -> PerOperation {
 /// The kernel's read-ahead from a mounted image, which a program touches here and there. Unit: bytes.
 const READ_AHEAD: f64 = 131_072.0;
 
-/// Nodes to which each node passes on.
-const FAN_OUT: f64 = 2.0;
-
-/// An image that one node reads, and that the nodes pass on as a tree while it comes: the slowest link decides how fast, and each
-/// level adds a part and a connection. 100 000 nodes are 16 levels.
+/// An image that one node reads, and that the nodes pass on while it comes.
 fn broadcast(bytes: f64, parameters: &StartParameters, scale: &Scale) -> Broadcast {
     let asks = reading(parameters, 1.0);
-    let mut rate = parameters.client_rate.min(parameters.data_rate * scale.targets(parameters));
-    let levels = scale.nodes.max(1.0).log2().floor();
-    let out = parameters.network_rate / FAN_OUT;
-    if levels > 0.0 {
-        rate = rate.min(out);
-    }
-    let passing = levels * (2.0 * parameters.round_trip + PASSED_ON / out);
-    Broadcast { seconds: asks.dot(&parameters.latency()) + bytes / rate + passing, asks, bytes }
+    let job = BroadcastJob {
+        nodes: scale.nodes,
+        bytes,
+        link: parameters.network_rate,
+        latency: parameters.round_trip / 2.0,
+        file: parameters.client_rate.min(parameters.data_rate * scale.targets(parameters)),
+        file_wait: asks.dot(&parameters.latency()),
+        read: parameters.read,
+        skew: scale.last_start(),
+    };
+    Broadcast { seconds: job.seconds(), asks, bytes }
 }
 
 /// The size of an image of a script: the data that was read of each file, and a little for each name.

@@ -9,6 +9,7 @@
 //! Pure: no input or output, no clock, no environment. A prediction is a range, and carries what it was made from.
 //! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
 
+mod broadcast;
 mod chance;
 mod changes;
 pub mod create;
@@ -22,6 +23,7 @@ pub mod question;
 pub mod start;
 pub mod workload;
 
+pub use broadcast::{BroadcastJob, all_find_peers};
 pub use forecast::{Bottleneck, FigureSensitivity, Forecast, ForecastPoint, Spread};
 pub use operation::{OPERATIONS, PerOperation, ServerOperation};
 pub use parameters::{ClientRules, StartParameters};

@@ -1,5 +1,6 @@
 //! Processes of this node that use the copy while it is filled, and fill it too.
 
+use crate::note::JobNote;
 use crate::parts::FileFacts;
 use std::time::Duration;
 
@@ -73,6 +74,19 @@ pub trait Beside: Sync {
 
     /// This part is in the copy, and right.
     fn arrived(&self, _part: u32, _source: PartSource) {}
+
+    /// The first node's users may yet leave a note, or those of another node may yet want it.
+    fn note_is_due(&self) -> bool {
+        false
+    }
+
+    /// The note of the first node's users, as far as there is one.
+    fn note(&self) -> Option<JobNote> {
+        None
+    }
+
+    /// The first node's users left this note.
+    fn noted(&self, _note: &JobNote) {}
 }
 
 impl Beside for () {}

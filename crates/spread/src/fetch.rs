@@ -2,12 +2,14 @@
 
 use crate::beside::{PartHere, PartSource};
 use crate::error::SpreadError;
-use crate::fetching::{Pace, SourceVerdict};
+use crate::fetching::{Pace, SILENCE, SourceVerdict};
 use crate::join::approach;
 use crate::message::{Ask, MESSAGE_MAX, PeerReply, PeerRequest, SpreadTally, WHOLE};
+use crate::note::{ENCODED_MAX, JobNote};
 use crate::parts::{Digest, FileFacts, FileKey, LENGTH_MAX, PART, digest};
+use crate::sources::{PeerFault, READERS, Rival};
 use crate::state::SharedState;
-use quell_talk::{MeetingKey, Stop, receive_within, send};
+use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -17,15 +19,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-
-/// Threads that read the file system: enough for its round trips to overlap.
-const READERS: usize = 4;
-
-/// So many times faster the file system must be: peers have kept the other nodes from it when it was measured.
-const CLEARLY: u32 = 2;
-
-/// Each time that users have waited for peers so much longer than for the file system, that is measured.
-const HURRY: Duration = Duration::from_millis(200);
 
 /// From one look at the source to the next.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -44,26 +37,25 @@ pub(crate) struct PartFetcher<'a> {
 pub(crate) enum FromPeer {
     /// Everything has arrived.
     Whole(TcpStream),
-    /// Another peer may do better.
-    Left,
-    /// The file system does better.
-    Slower,
+    /// The peer was left.
+    Left(PeerFault),
 }
+
+/// A peer that is wrong.
+const WRONG: Left = Left::Peer(PeerFault::Fails);
 
 /// The reason that a peer is left.
 #[derive(Debug)]
 enum Left {
-    /// It is dead, slow or wrong: another source may do better.
-    Peer,
-    /// It brings less in the same time than the file system.
-    Slower,
+    /// It is at fault.
+    Peer(PeerFault),
     /// The copy cannot be written.
     Write(Error),
 }
 
 impl From<Error> for Left {
     fn from(_: Error) -> Self {
-        Self::Peer
+        Self::Peer(PeerFault::Fails)
     }
 }
 
@@ -80,8 +72,7 @@ impl PartFetcher<'_> {
             Ok(stream) => return Ok(FromPeer::Whole(stream)),
             Err(Left::Write(error)) => return Err(SpreadError::Write(error)),
             Err(_) if (self.stop)() => return Err(SpreadError::Interrupted),
-            Err(Left::Peer) => FromPeer::Left,
-            Err(Left::Slower) => FromPeer::Slower,
+            Err(Left::Peer(fault)) => FromPeer::Left(fault),
         };
         self.shared.lock().tally.left += 1;
         self.shared.beside.left();
@@ -92,16 +83,19 @@ impl PartFetcher<'_> {
         let mut stream = approach(address, self.key, self.stop)?;
         self.shared.beside.turns_to(PartSource::Peer);
         send(&mut stream, &PeerRequest::Fetch)?;
+        if self.shared.beside.note_is_due() {
+            send(&mut stream, &PeerRequest::AwaitNote)?;
+        }
         stream.set_read_timeout(Some(GLANCE))?;
         let began = self.shared.now();
         let mut bytes = Vec::new();
         let mut asks_whole = true;
         // Parts that users of the copy have read: the peer confirms them.
         let mut put = BTreeMap::new();
-        let (mut pace, mut rival) = (Pace::default(), Rival::default());
+        let (mut pace, mut rival) = (Pace::default(), MeasuredRival::default());
         loop {
             if self.is_slower(&pace, &mut rival, path) {
-                return Err(Left::Slower);
+                return Err(Left::Peer(PeerFault::Slower));
             }
             if asks_whole && self.shared.with(|known| known.fetching.has_all()) == Some(true) {
                 asks_whole = false;
@@ -117,7 +111,7 @@ impl PartFetcher<'_> {
                 PeerReply::About(facts, seal) => self.learn(facts, &seal)?,
                 PeerReply::Alive => {}
                 // Users read another file than the first node.
-                PeerReply::Part { part, .. } if put.contains_key(&part) => return Err(Left::Peer),
+                PeerReply::Part { part, .. } if put.contains_key(&part) => return Err(WRONG),
                 PeerReply::Part { part, seal, file_takes } => {
                     let now = self.shared.now();
                     if file_takes > 0 {
@@ -127,51 +121,87 @@ impl PartFetcher<'_> {
                         known.fetching.begun(now);
                         known.facts.span(part).1
                     });
-                    bytes.resize(length.ok_or(Left::Peer)?, 0);
+                    bytes.resize(length.ok_or(WRONG)?, 0);
                     watched.read_exact(&mut bytes)?;
                     self.take(part, &seal, &bytes)?;
                     self.shared.lock().tally.peers += bytes.len() as u64;
                     pace.arrived(self.shared.now());
                 }
                 PeerReply::Same { part, seal } if put.contains_key(&part) => {
-                    let digest = put.remove(&part).ok_or(Left::Peer)?;
+                    let digest = put.remove(&part).ok_or(WRONG)?;
                     let right = self.shared.with(|known| known.key.confirms(part, &digest, &seal));
                     if right != Some(true) || !self.shared.note(part, digest) {
-                        return Err(Left::Peer);
+                        return Err(WRONG);
                     }
                 }
                 PeerReply::Same { part, seal } => {
-                    self.read_here(part, &mut bytes).ok_or(Left::Peer)?;
+                    self.read_here(part, &mut bytes).ok_or(WRONG)?;
                     self.take(part, &seal, &bytes)?;
                     self.shared.lock().tally.here += bytes.len() as u64;
                 }
                 PeerReply::Whole(seal) => {
                     let confirmed = self.shared.with(|known| known.confirm(&seal));
                     self.shared.tell();
-                    return if confirmed == Some(true) { Ok(stream) } else { Err(Left::Peer) };
+                    return if confirmed == Some(true) { Ok(stream) } else { Err(WRONG) };
                 }
-                PeerReply::Placed(_) => return Err(Left::Peer),
+                PeerReply::Note { length, seal } => self.take_note(&mut watched, length, &seal)?,
+                PeerReply::Placed(_) => return Err(WRONG),
             }
+        }
+    }
+
+    /// Takes the note of the first node's users, if it is right.
+    fn take_note(&self, from: &mut impl Read, length: u32, seal: &Digest) -> std::result::Result<(), Left> {
+        let length = usize::try_from(length).ok().filter(|length| *length <= ENCODED_MAX).ok_or(WRONG)?;
+        let mut bytes = vec![0; length];
+        from.read_exact(&mut bytes)?;
+        let note =
+            self.shared.with(|known| JobNote::decode(&bytes, &known.key, seal)).flatten().ok_or(WRONG)?;
+        self.shared.beside.noted(&note);
+        self.shared.take_note(note);
+        Ok(())
+    }
+
+    /// Waits for the note of the first node's users, from a peer that has given the whole file. Without it nodes below this one hear
+    /// that none comes: they have another way.
+    pub(crate) fn await_note(&self, stream: &mut TcpStream) {
+        let beside = self.shared.beside;
+        let stop = || (self.stop)() || !beside.note_is_due();
+        while !self.shared.has_note() && !stop() {
+            let patience = Patience::lasting(SILENCE, &stop);
+            let mut patient = patience.listen(stream);
+            let heard = match receive_within(&mut patient, MESSAGE_MAX) {
+                Ok(PeerReply::Note { length, seal }) => self.take_note(&mut patient, length, &seal).is_ok(),
+                Ok(PeerReply::Alive) => true,
+                _ => false,
+            };
+            if !heard {
+                break;
+            }
+        }
+        if !self.shared.has_note() {
+            beside.noted(&JobNote::Withdrawn);
+            self.shared.take_note(JobNote::Withdrawn);
         }
     }
 
     /// True if the file system has proved to be faster. It is measured when users have waited for the peer, and by other threads: it may
     /// hang.
-    fn is_slower(&self, pace: &Pace, rival: &mut Rival, path: &Path) -> bool {
+    fn is_slower(&self, pace: &Pace, rival: &mut MeasuredRival, path: &Path) -> bool {
         let missing = self.shared.with(|known| known.fetching.missing(READERS)).unwrap_or_default();
         if missing.is_empty() {
             return false;
         }
-        if rival.running.is_none() && self.shared.beside.waited() >= HURRY * (rival.measured + 1) {
-            rival.measured += 1;
+        if rival.rival.begins(self.shared.beside.waited()) {
             let spans = missing.iter().filter_map(|part| self.shared.with(|known| known.facts.span(*part)));
             rival.running = Some(measure(path, spans.collect()));
         }
         if let Some((took, parts)) = rival.running.as_ref().and_then(|running| running.try_recv().ok()) {
-            (rival.running, rival.part) = (None, Some(took / parts));
+            rival.running = None;
+            rival.rival.ended(took / parts);
             self.shared.file_took(took);
         }
-        rival.part.is_some_and(|part| pace.is_slower_than(part * CLEARLY, self.shared.now()))
+        rival.rival.wins(pace, self.shared.now())
     }
 
     /// The next part to ask for, with the digest of what users of the copy have put there. First come the parts that they wait for. Those
@@ -208,7 +238,7 @@ impl PartFetcher<'_> {
             && blake3::Hash::from(key.seal_of_facts()) == blake3::Hash::from(*seal);
         (right && self.shared.beside.is_meant(&facts) && self.shared.learn(facts, key))
             .then_some(())
-            .ok_or(Left::Peer)
+            .ok_or(WRONG)
     }
 
     /// Keeps a part that a peer gave, if it is right.
@@ -216,9 +246,9 @@ impl PartFetcher<'_> {
         let digest = digest(bytes);
         let right =
             self.shared.with(|known| (known.key.confirms(part, &digest, seal), known.facts.span(part).0));
-        let Some((true, start)) = right else { return Err(Left::Peer) };
+        let Some((true, start)) = right else { return Err(WRONG) };
         let kept = self.shared.keep((part, PartSource::Peer), digest, bytes, start).map_err(Left::Write)?;
-        kept.then_some(()).ok_or(Left::Peer)
+        kept.then_some(()).ok_or(WRONG)
     }
 
     /// The digest of a part as the node has it from before.
@@ -320,14 +350,11 @@ impl PartFetcher<'_> {
     }
 }
 
-/// The file system, to which a peer is compared.
+/// The file system, to which a peer is compared, and its measuring.
 #[derive(Debug, Default)]
-struct Rival {
-    /// Times that it was measured, or is being measured.
-    measured: u32,
+struct MeasuredRival {
+    rival: Rival,
     running: Option<Receiver<(Duration, u32)>>,
-    /// The time that it takes for a part when several are read at once.
-    part: Option<Duration>,
 }
 
 /// Reads these spans of a file at once, and tells how long that took, and how many they are. Nothing comes of a file that cannot be read.
@@ -412,7 +439,7 @@ impl Read for Watched<'_> {
             // Before the file is known, the peer may wait for it as long as it says that it lives.
             let leaves = match verdict {
                 Some(verdict) => verdict == SourceVerdict::Leave,
-                None => read.is_none() && now >= self.began + crate::fetching::SILENCE,
+                None => read.is_none() && now >= self.began + SILENCE,
             };
             match read {
                 _ if leaves || (self.fetcher.stop)() => return Err(ErrorKind::TimedOut.into()),
@@ -427,7 +454,6 @@ impl Read for Watched<'_> {
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
-    use crate::fetching::SILENCE;
     use std::io::Write;
 
     #[test]

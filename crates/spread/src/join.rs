@@ -17,6 +17,25 @@ pub const JOIN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// The pauses of a node that has not found the first one. Pure.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinPauses(Duration);
+
+impl Default for JoinPauses {
+    fn default() -> Self {
+        Self(PAUSE)
+    }
+}
+
+impl JoinPauses {
+    /// The time until it looks again.
+    pub fn take(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
 /// From one address to the next while none has answered.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -43,15 +62,14 @@ pub(crate) fn join(
     stop: Stop<'_>,
 ) -> Option<(MeetingKey, NodePlace)> {
     let patience = Patience::lasting(JOIN, stop);
-    let mut pause = PAUSE;
+    let mut pauses = JoinPauses::default();
     while patience.lasts() {
         if let Some(joined) =
             visit_all(find(), &patience, |greeted| settle(greeted, redeem, (port, address), stop))
         {
             return Some(joined);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        std::thread::sleep(pauses.take());
     }
     None
 }

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! fetching   the order of parts, and when a source is left. Pure
+//! sources    the order of sources, and the comparison with the file system. Pure
 //! places     the tree of nodes. Pure
 //! parts      digests and seals, by which a part is believed
+//! note       words of the first node's users for those of the others
 //! message    the messages between nodes
 //! state      the parts that a node has, and the threads that wait
 //! beside     other processes of the node that use the copy while it is filled
@@ -11,6 +13,7 @@
 //! fetch      from a peer, from the file system
 //! serve      to peers
 //! node       the whole life of a node
+//! simulation the decisions above for thousands of nodes, on a simulated clock. Pure
 //! ```
 //!
 //! The first node reads the file system. Every other one joins by it and fetches from its parent; its parent's parent, and the file
@@ -25,9 +28,12 @@ mod fetching;
 mod join;
 mod message;
 mod node;
+mod note;
 mod parts;
 mod places;
 mod serve;
+pub mod simulation;
+mod sources;
 mod state;
 
 pub use beside::{Beside, FileTakes, PartHere, PartSource};
@@ -35,9 +41,11 @@ pub use error::SpreadError;
 pub use fetching::{
     Fetching, PART_TIME, PULSE, Pace, SAMPLE, SILENCE, STALL, Serving, SourceVerdict, WINDOW,
 };
-pub use join::{Contact, JOIN, Redeem};
+pub use join::{Contact, JOIN, JoinPauses, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
+pub use note::{JobNote, NOTE_MAX};
 pub use parts::{FileFacts, PART};
-pub use places::{NodePlace, NodePlaces, fan_out};
+pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, WAITING_MAX, fan_out, levels};
 pub use serve::Credential;
+pub use sources::{PartsOrigin, PeerFault, READERS, Rival, SourceOrder};

@@ -32,6 +32,8 @@ pub(crate) enum PeerRequest {
     Fetch,
     /// It asks for a part, of which it may have a copy with this digest.
     Ask(Ask),
+    /// It wants the note of the first node's users.
+    AwaitNote,
     /// It leaves, after all nodes below it.
     Done(SpreadTally),
 }
@@ -59,6 +61,8 @@ pub(crate) enum PeerReply {
     Whole(Digest),
     /// There is nothing new.
     Alive,
+    /// The note of the first node's users, with its seal. So many bytes follow.
+    Note { length: u32, seal: Digest },
 }
 
 /// The work of nodes, of which the first node hears in the end.

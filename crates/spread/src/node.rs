@@ -5,9 +5,11 @@ use crate::error::SpreadError;
 use crate::fetch::{FromPeer, PartFetcher};
 use crate::join::{Contact, Redeem, join};
 use crate::message::SpreadTally;
+use crate::note::JobNote;
 use crate::parts::FileFacts;
 use crate::places::{NodePlace, NodePlaces, fan_out};
 use crate::serve::{Credential, PeerServer};
+use crate::sources::{PartsOrigin, SourceOrder};
 use crate::state::SharedState;
 use quell_talk::{MeetingKey, Stop};
 use std::fs::File;
@@ -20,9 +22,6 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// The same of a first node that does not know how many will come.
 const SHORT_LINGER: Duration = Duration::from_secs(3);
-
-/// Peers that are slower than the file system, after which no other is tried.
-const SLOWER_MAX: u32 = 2;
 
 /// From one look at the peers that are left to the next.
 const LOOK: Duration = Duration::from_millis(100);
@@ -144,8 +143,14 @@ impl SpreadNode<'_> {
             scope.spawn(move || server.serve(scope));
             let stop = is_over(self.stop, shared);
             let fetcher = fetcher(shared, key, self.old, &stop);
+            if ancestors.is_empty() {
+                scope.spawn(|| watch_note(shared, self.stop));
+            }
             let fetched = self.fetch(&fetcher, ancestors, complete);
-            if let Ok(upstream) = fetched {
+            if let Ok(mut upstream) = fetched {
+                if let Some(peer) = &mut upstream {
+                    fetcher.await_note(peer);
+                }
                 self.linger(shared, children, nodes);
                 fetcher.report(upstream, ancestors);
                 shared.end();
@@ -163,23 +168,21 @@ impl SpreadNode<'_> {
         ancestors: &[SocketAddr],
         complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
     ) -> Result<Option<TcpStream>, SpreadError> {
-        let (mut upstream, mut slower) = (None, 0);
-        for ancestor in ancestors {
-            match fetcher.fetch_from_peer(*ancestor, self.path)? {
-                FromPeer::Whole(stream) => upstream = Some(stream),
-                FromPeer::Left => continue,
-                // One of them may have a slow link of its own.
-                FromPeer::Slower if slower + 1 < SLOWER_MAX => {
-                    slower += 1;
-                    continue;
+        let mut order = SourceOrder::new(ancestors.len());
+        let upstream = loop {
+            match order.current() {
+                PartsOrigin::Ancestor(nearest) => {
+                    match fetcher.fetch_from_peer(ancestors[nearest], self.path)? {
+                        FromPeer::Whole(stream) => break Some(stream),
+                        FromPeer::Left(fault) => order.leave(fault),
+                    }
                 }
-                FromPeer::Slower => {}
+                PartsOrigin::File => {
+                    fetcher.fetch_from_file(self.path)?;
+                    break None;
+                }
             }
-            break;
-        }
-        if upstream.is_none() {
-            fetcher.fetch_from_file(self.path)?;
-        }
+        };
         let facts = fetcher.shared.with(|known| known.facts).ok_or(SpreadError::Changed)?;
         complete(&facts).map_err(SpreadError::Write)?;
         Ok(upstream)
@@ -205,6 +208,25 @@ impl SpreadNode<'_> {
         }
     }
 }
+
+/// Passes the note of the first node's users on, until that is the last one.
+fn watch_note(shared: &SharedState<'_>, stop: Stop<'_>) {
+    while !shared.has_note() && !stop() && !shared.lock().ends {
+        // The order matters: users leave the note before they say that none is due any more.
+        let is_due = shared.beside.note_is_due();
+        match shared.beside.note() {
+            Some(note) if note.is_last() || is_due => shared.take_note(note),
+            None if is_due => {}
+            _ => shared.take_note(JobNote::Withdrawn),
+        }
+        if is_due {
+            std::thread::sleep(NOTE_LOOK);
+        }
+    }
+}
+
+/// From one look at the note to the next.
+const NOTE_LOOK: Duration = Duration::from_millis(20);
 
 /// The caller wants to stop, or the node is of no use.
 fn is_over<'a>(stop: Stop<'a>, shared: &'a SharedState<'a>) -> impl Fn() -> bool + Sync + 'a {

@@ -10,24 +10,37 @@ use std::net::SocketAddr;
 /// Most nodes of a tree.
 pub(crate) const NODES_MAX: u32 = 1 << 20;
 
+/// Most connections that a node attends to at once, each by a thread.
+pub const CONNECTIONS_MAX: usize = 1024;
+
+/// Most connections beside those, which wait for a thread. A peer that is sent away comes again, or goes to another.
+pub const WAITING_MAX: usize = 16_384;
+
+/// Most children of a node: those of the tree, and those whose parents have died.
+pub const CHILDREN_MAX: usize = 64;
+
 /// Ancestors that a node is told, besides the first node.
 const ANCESTORS: usize = 7;
 
-/// The fan-out by which all nodes have the file soonest: a node sends each part to each of its children, one after the other.
+/// The fan-out by which all nodes have the file soonest: a node sends each part to its children beside each other.
 /// 1 is a chain.
 ///
-/// **Source** The time of the last node in parts: `k * parts` until the first node has sent all, and `k` for each level below. Links
-/// are alike, and carry what a node sends and what it receives at the same time.
+/// **Source** The time of the last node in parts: `k * parts` until the first node has sent all, and for each level below `k`, and
+/// `TAKING` until a node can give on what has come. Links are alike, and carry what a node sends and what it receives at the same
+/// time.
 pub fn fan_out(nodes: u32, parts: u32) -> u32 {
     let time = |fan_out: u32| {
-        let levels = u64::from(depth(nodes.max(1), fan_out));
-        u64::from(fan_out) * (u64::from(parts) + levels)
+        let levels = f64::from(levels(nodes.max(1), fan_out));
+        f64::from(fan_out) * f64::from(parts) + levels * (f64::from(fan_out) + TAKING)
     };
-    (1..=4).min_by_key(|fan_out| time(*fan_out)).unwrap_or(2)
+    (1..=4).min_by(|one, other| time(*one).total_cmp(&time(*other))).unwrap_or(2)
 }
 
-/// Levels below the first node.
-fn depth(nodes: u32, fan_out: u32) -> u32 {
+/// The time in which a node receives, digests and writes a part, where a link of 1 GB/s sends one in 1.
+const TAKING: f64 = 0.75;
+
+/// Levels of nodes below the first one.
+pub fn levels(nodes: u32, fan_out: u32) -> u32 {
     if fan_out == 1 {
         return nodes - 1;
     }
@@ -107,12 +120,19 @@ mod tests {
 
     #[test]
     fn few_nodes_are_a_chain_and_many_a_tree() {
-        let cases =
-            [((1, 64), 1), ((16, 64), 1), ((64, 64), 1), ((128, 64), 2), ((4096, 64), 2), ((4096, 1), 2)];
+        let cases = [
+            ((1, 64), 1),
+            ((16, 64), 1),
+            ((40, 64), 1),
+            ((64, 64), 2),
+            ((128, 64), 2),
+            ((4096, 64), 2),
+            ((4096, 1), 4),
+        ];
         for ((nodes, parts), expected) in cases {
             assert_eq!(fan_out(nodes, parts), expected, "{nodes} {parts}");
         }
-        assert_eq!((depth(1, 2), depth(3, 2), depth(4, 2), depth(7, 2), depth(8, 2)), (0, 1, 2, 2, 3));
+        assert_eq!((levels(1, 2), levels(3, 2), levels(4, 2), levels(7, 2), levels(8, 2)), (0, 1, 2, 2, 3));
     }
 
     #[test]

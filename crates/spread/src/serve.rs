@@ -3,20 +3,18 @@
 use crate::fetching::{PULSE, Serving};
 use crate::join::{PROOF, first_byte, prepare};
 use crate::message::{ASKS_CREDENTIAL, Ask, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest, WHOLE};
+use crate::note::seal_of_note;
 use crate::parts::Digest;
+use crate::places::{CHILDREN_MAX, CONNECTIONS_MAX, WAITING_MAX};
 use crate::state::{FetchingPeer, NodeState, SharedState};
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Result, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
-
-/// Most connections at once. A peer that is sent away comes again, or goes to another.
-const CONNECTIONS_MAX: usize = 1024;
-
-/// Most children: those of the tree, and those whose parents have died.
-const CHILDREN_MAX: usize = 64;
 
 /// Makes what others redeem for the job's key. Processes of other users cannot redeem it.
 pub type Credential<'a> = &'a (dyn Fn() -> Option<Vec<u8>> + Sync);
@@ -32,8 +30,37 @@ pub(crate) struct PeerServer<'a> {
     pub(crate) key: &'a MeetingKey,
     pub(crate) credential: Option<Credential<'a>>,
     pub(crate) stop: Stop<'a>,
-    connections: AtomicUsize,
+    door: Mutex<Door>,
     next: AtomicU64,
+}
+
+/// Connections: those that threads attend to, and those that wait for one.
+#[derive(Debug)]
+struct Door {
+    attended: usize,
+    most: usize,
+    waiting: VecDeque<TcpStream>,
+}
+
+impl Door {
+    /// Gives a connection back that a thread of its own is to attend to. Too many that wait are sent away.
+    fn open(&mut self, stream: TcpStream) -> Option<TcpStream> {
+        if self.attended < self.most {
+            self.attended += 1;
+            return Some(stream);
+        }
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push_back(stream);
+        }
+        None
+    }
+
+    /// A thread has attended to a connection. Gives it the next one, in the order in which they came.
+    fn next(&mut self) -> Option<TcpStream> {
+        let next = self.waiting.pop_front();
+        self.attended -= usize::from(next.is_none());
+        next
+    }
 }
 
 impl<'a> PeerServer<'a> {
@@ -43,8 +70,9 @@ impl<'a> PeerServer<'a> {
         (key, credential): (&'a MeetingKey, Option<Credential<'a>>),
         stop: Stop<'a>,
     ) -> Self {
-        let (connections, next) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { shared, listener, interface, key, credential, stop, connections, next }
+        let door = Door { attended: 0, most: CONNECTIONS_MAX, waiting: VecDeque::new() };
+        let (door, next) = (Mutex::new(door), AtomicU64::new(0));
+        Self { shared, listener, interface, key, credential, stop, door, next }
     }
 
     /// Serves until the node ends.
@@ -55,19 +83,26 @@ impl<'a> PeerServer<'a> {
                 std::thread::sleep(PULSE / 10);
                 continue;
             };
-            if self.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let attend = move || {
-                // A peer that fails goes elsewhere.
-                _ = self.attend(stream, scope);
-                self.connections.fetch_sub(1, Ordering::Relaxed);
-                self.shared.tell();
-            };
+            let Some(stream) = self.door().open(stream) else { continue };
+            let attend = move || self.attend_all(stream, scope);
             if std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, attend).is_err() {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
+                self.door().attended -= 1;
             }
+        }
+    }
+
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Attends to a connection, and then to those that wait: a job's nodes come all at once, and one that is sent away comes late.
+    fn attend_all<'s>(&'s self, first: TcpStream, scope: &'s Scope<'s, '_>) {
+        let mut next = Some(first);
+        while let Some(stream) = next {
+            // A peer that fails goes elsewhere.
+            _ = self.attend(stream, scope);
+            self.shared.tell();
+            next = self.door().next();
         }
     }
 
@@ -101,7 +136,7 @@ impl<'a> PeerServer<'a> {
                 self.shared.lock().tally.add(&tally);
                 Ok(())
             }
-            PeerRequest::Ask(_) => Ok(()),
+            PeerRequest::Ask(_) | PeerRequest::AwaitNote => Ok(()),
         }
     }
 
@@ -128,9 +163,8 @@ impl<'a> PeerServer<'a> {
                 return Ok(());
             }
             state.came += 1;
-            state
-                .children
-                .insert(number, FetchingPeer { stream: stream.try_clone()?, serving: Serving::default() });
+            let (stream, serving) = (stream.try_clone()?, Serving::default());
+            state.children.insert(number, FetchingPeer { stream, serving, awaits_note: false });
         }
         let listen = move || {
             // Its end is that of the peer, however it comes.
@@ -167,6 +201,10 @@ impl<'a> PeerServer<'a> {
                         return Err(ErrorKind::InvalidData.into());
                     }
                 }
+                PeerRequest::AwaitNote => {
+                    let child = state.children.get_mut(&number).ok_or(ErrorKind::NotConnected)?;
+                    child.awaits_note = true;
+                }
                 PeerRequest::Done(tally) => state.tally.add(&tally),
                 PeerRequest::Join { .. } | PeerRequest::Fetch => return Err(ErrorKind::InvalidData.into()),
             }
@@ -184,6 +222,10 @@ impl<'a> PeerServer<'a> {
                 Some(News::Reply(reply)) => {
                     send(stream, &reply)?;
                     continue;
+                }
+                Some(News::Note { bytes, seal }) => {
+                    send(stream, &PeerReply::Note { length: bytes.len() as u32, seal })?;
+                    stream.write_all(&bytes)?;
                 }
                 Some(News::Answer { ask, is_same: true, seal, .. }) => {
                     send(stream, &PeerReply::Same { part: ask.part, seal })?;
@@ -214,8 +256,12 @@ impl<'a> PeerServer<'a> {
             let late;
             (state, late) = self.shared.wait(state, PULSE);
             if late {
-                // A child that has everything waits for nothing.
-                match told.whole {
+                let awaits_note = state.children.get(&number)?.awaits_note && !told.last_note;
+                if awaits_note {
+                    state.useful = self.shared.now();
+                }
+                // A child that has everything waits for nothing but the note.
+                match told.whole && !awaits_note {
                     true => continue,
                     false => return Some(News::Reply(PeerReply::Alive)),
                 }
@@ -229,6 +275,10 @@ impl<'a> PeerServer<'a> {
 struct Told {
     facts: bool,
     whole: bool,
+    /// That a note is being made.
+    note_coming: bool,
+    /// The last note.
+    last_note: bool,
 }
 
 /// Something to say to a child.
@@ -236,16 +286,25 @@ struct Told {
 enum News {
     Reply(PeerReply),
     Answer { ask: Ask, is_same: bool, seal: Digest, span: (u64, usize) },
+    Note { bytes: Vec<u8>, seal: Digest },
 }
 
 /// `None` when the child has gone; nothing within when there is no news.
 fn news(state: &mut NodeState, number: u64, told: &mut Told) -> Option<Option<News>> {
-    let NodeState { children, known, .. } = state;
+    let NodeState { children, known, note, .. } = state;
     let child = children.get_mut(&number)?;
     let Some(known) = known else { return Some(None) };
     if !told.facts {
         told.facts = true;
         return Some(Some(News::Reply(PeerReply::About(known.facts, known.key.seal_of_facts()))));
+    }
+    if let Some(note) = note.as_ref().filter(|_| child.awaits_note && !told.last_note)
+        && (note.is_last() || !told.note_coming)
+    {
+        (told.note_coming, told.last_note) = (true, note.is_last());
+        let bytes = note.encode();
+        let seal = seal_of_note(&bytes, &known.key);
+        return Some(Some(News::Note { bytes, seal }));
     }
     let can_answer = |ask: &Ask| match ask.part {
         WHOLE => known.fetching.is_complete(),
@@ -261,4 +320,49 @@ fn news(state: &mut NodeState, number: u64, told: &mut Told) -> Option<Option<Ne
         let (is_same, span) = (ask.have == Some(digest), known.facts.span(ask.part));
         News::Answer { ask, is_same, seal, span }
     }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use crate::join::{Contact, join};
+    use crate::places::NodePlaces;
+    use std::time::Duration;
+
+    #[test]
+    fn a_node_that_comes_among_too_many_waits_for_its_place() {
+        let copy = tempfile::tempfile().unwrap();
+        let shared = SharedState::new(&copy, &(), Some(NodePlaces::new(2, 2)));
+        let key = MeetingKey::of(&[b"of the job"]);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = || false;
+        let server = PeerServer::new(&shared, (&listener, None), (&key, None), &stop);
+        server.door().most = 4;
+        let (server, tries) = (&server, &AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(move || server.serve(scope));
+            let idle: Vec<_> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
+            while server.door().attended < 4 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let theirs = key.clone();
+            let joins = scope.spawn(move || {
+                let find = || {
+                    tries.fetch_add(1, Ordering::Relaxed);
+                    vec![Contact { address, key: Some(theirs.clone()) }]
+                };
+                join(&find, &|_| None, (1, None), &|| false).map(|(_, place)| place.number)
+            });
+            while server.door().waiting.is_empty() && tries.load(Ordering::Relaxed) < 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(idle);
+            assert_eq!((joins.join().unwrap(), tries.load(Ordering::Relaxed)), (Some(1), 1));
+            assert_eq!(server.door().waiting.len(), 0);
+            shared.end();
+        });
+    }
 }

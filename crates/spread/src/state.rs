@@ -3,6 +3,7 @@
 use crate::beside::{Beside, FileTakes, PartSource};
 use crate::fetching::{Fetching, Serving};
 use crate::message::{Ask, SpreadTally};
+use crate::note::JobNote;
 use crate::parts::{Digest, FileFacts, FileKey};
 use crate::places::NodePlaces;
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub(crate) struct NodeState {
     pub(crate) ends: bool,
     /// It reads the file system although it is not the first node: what it has from there is not passed on.
     pub(crate) is_alone: bool,
+    /// The note of the first node's users.
+    pub(crate) note: Option<JobNote>,
     /// The time that the file system takes for a part on the first node, as others told.
     pub(crate) file_told: Option<Duration>,
     /// The same on this node, as far as it was measured.
@@ -88,6 +91,8 @@ impl KnownFile {
 pub(crate) struct FetchingPeer {
     pub(crate) stream: TcpStream,
     pub(crate) serving: Serving<Ask>,
+    /// It wants the note.
+    pub(crate) awaits_note: bool,
 }
 
 impl<'a> SharedState<'a> {
@@ -101,6 +106,7 @@ impl<'a> SharedState<'a> {
             useful: Duration::ZERO,
             ends: false,
             is_alone: false,
+            note: None,
             file_told: None,
             file_measured: None,
         };
@@ -206,6 +212,21 @@ impl<'a> SharedState<'a> {
         });
         self.tell();
         kept == Some(true)
+    }
+
+    /// Takes the note of the first node's users, for the nodes below this one.
+    pub(crate) fn take_note(&self, note: JobNote) {
+        let mut state = self.lock();
+        if state.note.as_ref().is_none_or(|before| !before.is_last() && *before != note) {
+            state.note = Some(note);
+            drop(state);
+            self.tell();
+        }
+    }
+
+    /// True if the last note has come.
+    pub(crate) fn has_note(&self) -> bool {
+        self.lock().note.as_ref().is_some_and(JobNote::is_last)
     }
 
     /// The node reads the file system. Parts that the first node did not seal are not passed on: those who fetch from this node turn

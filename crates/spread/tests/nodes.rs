@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use quell_spread::{
-    Beside, Contact, FileFacts, PART, PartHere, PartSource, SpreadError, SpreadNode, SpreadRole, SpreadTally,
+    Beside, Contact, FileFacts, JobNote, NOTE_MAX, PART, PartHere, PartSource, SpreadError, SpreadNode,
+    SpreadRole, SpreadTally,
 };
 use quell_talk::MeetingKey;
 use std::fs::File;
@@ -616,5 +617,92 @@ fn random_run(seed: u64) {
             Err(error) => assert!(matches!(error, SpreadError::Interrupted), "{error:?}"),
         }
         ends.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Users who leave a note, or want it.
+#[derive(Default)]
+struct Noting {
+    leaves: Mutex<Option<JobNote>>,
+    is_over: AtomicBool,
+    hears: Mutex<Vec<JobNote>>,
+    arrived: AtomicUsize,
+}
+
+impl Beside for Noting {
+    fn arrived(&self, _: u32, _: PartSource) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note_is_due(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn note(&self) -> Option<JobNote> {
+        self.leaves.lock().unwrap().clone()
+    }
+
+    fn noted(&self, note: &JobNote) {
+        self.hears.lock().unwrap().push(note.clone());
+    }
+}
+
+/// A first node with users.
+fn first_beside(path: &Path, listener: &TcpListener, beside: &dyn Beside, nodes: u32) {
+    let (copy, key) = (tempfile::tempfile().unwrap(), key());
+    let role = SpreadRole::First { key: &key, credential: None, nodes };
+    let stop = &|| false;
+    let node = SpreadNode { path, copy: &copy, beside, old: None, listener, interface: None, role, stop };
+    node.spread(&mut |_| Ok(())).unwrap();
+}
+
+/// The words that the users of a chain of nodes hear. `leave` has the first node's users do something when all nodes have the file.
+fn heard(leave: impl Fn(&Noting)) -> Vec<Vec<JobNote>> {
+    let (job, first) = (Job::new(11), listener());
+    let (at, path) = (first.local_addr().unwrap(), job.path());
+    let (leaving, others) = (Noting::default(), [(); 3].map(|()| Noting::default()));
+    *leaving.leaves.lock().unwrap() = Some(JobNote::Coming);
+    std::thread::scope(|scope| {
+        for users in &others {
+            scope.spawn(|| {
+                let (ended, got) = node_beside((&path, &[]), at, users);
+                assert!(ended.is_ok() && got == job.content);
+            });
+        }
+        scope.spawn(|| first_beside(&path, &first, &leaving, 4));
+        await_that(|| others.iter().all(|users| users.arrived.load(Ordering::Relaxed) == PARTS));
+        leave(&leaving);
+    });
+    others.map(|users| users.hears.into_inner().unwrap()).into()
+}
+
+#[test]
+fn a_note_of_the_first_nodes_users_reaches_every_node_after_the_file_too() {
+    let note = JobNote::Here(vec![7; NOTE_MAX]);
+    for words in heard(|users| *users.leaves.lock().unwrap() = Some(note.clone())) {
+        assert!(words.last() == Some(&note) && words.iter().filter(|note| note.is_last()).count() == 1);
+    }
+}
+
+#[test]
+fn users_hear_that_no_note_comes() {
+    for words in heard(|users| users.is_over.store(true, Ordering::Relaxed)) {
+        assert_eq!(words.last(), Some(&JobNote::Withdrawn));
+    }
+}
+
+#[test]
+fn a_node_whose_users_want_no_note_keeps_none_below_it_waiting() {
+    let (job, first) = (Job::new(12), listener());
+    let (at, path) = (first.local_addr().unwrap(), job.path());
+    let (leaving, [above, below]) = (Noting::default(), [(); 2].map(|()| Noting::default()));
+    above.is_over.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| first_beside(&path, &first, &leaving, 3));
+        scope.spawn(|| node_beside((&path, &[]), at, &above).0.unwrap());
+        await_that(|| above.arrived.load(Ordering::Relaxed) > 0);
+        scope.spawn(|| node_beside((&path, &[]), at, &below).0.unwrap());
+        await_that(|| below.hears.lock().unwrap().last() == Some(&JobNote::Withdrawn));
+        leaving.is_over.store(true, Ordering::Relaxed);
     });
 }

@@ -4,8 +4,8 @@ use super::meet::{FirstNode, Meeting, Purpose, is_of_first_node};
 use crate::flags::Run;
 use crate::host;
 use quell_base::RankPlace;
-use quell_mount::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
-use quell_spread::{Beside, FileFacts, FileTakes, PartHere, PartSource, SpreadNode};
+use quell_mount::{ImageParts, ImageVersion, NodeNote, PartStage, PartsFrom, PeersTask};
+use quell_spread::{Beside, FileFacts, FileTakes, JobNote, PartHere, PartSource, SpreadNode};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +112,26 @@ impl Beside for Users<'_> {
 
     fn arrived(&self, part: u32, source: PartSource) {
         self.0.arrive(part, of(source));
+    }
+
+    fn note_is_due(&self) -> bool {
+        self.0.note_is_due()
+    }
+
+    fn note(&self) -> Option<JobNote> {
+        self.0.note().map(|note| match note {
+            NodeNote::Coming => JobNote::Coming,
+            NodeNote::Withdrawn => JobNote::Withdrawn,
+            NodeNote::Here(bytes) => JobNote::Here(bytes),
+        })
+    }
+
+    fn noted(&self, note: &JobNote) {
+        self.0.put_note(&match note {
+            JobNote::Coming => NodeNote::Coming,
+            JobNote::Withdrawn => NodeNote::Withdrawn,
+            JobNote::Here(bytes) => NodeNote::Here(bytes.clone()),
+        });
     }
 }
 

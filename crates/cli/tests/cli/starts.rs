@@ -88,6 +88,31 @@ fn a_rank_s_mean_counts_from_its_own_start_and_the_slowest_from_the_first_one_s(
 }
 
 #[test]
+fn a_start_from_an_image_stands_beside_the_one_with_peers() {
+    let test = traced();
+    let with = |image: &[&str]| {
+        json(&test, &[&["--fs", "lustre", "--nodes", "1,1024,100000", "--samples", "2"], image].concat())
+    };
+    let read = with(&["--image"]);
+    let beside = read["peers"].as_array().unwrap();
+    let number = |at: usize, key: &str| beside[at][key].as_f64().unwrap();
+    assert_eq!(beside.len(), 3);
+    assert_eq!(beside[1]["read_seconds"], read["points"][1]["seconds"]);
+    assert_eq!(number(1, "read_bytes"), 1024.0 * number(0, "read_bytes"));
+    assert_eq!(number(1, "peers_bytes"), number(0, "read_bytes"));
+    assert_eq!(beside[1]["all_find_peers"], true);
+    assert_eq!(beside[2]["all_find_peers"], false);
+    assert_eq!(with(&["--image=broadcast"])["peers"], read["peers"]);
+    assert_eq!(with(&[])["peers"].as_array().unwrap().len(), 0);
+    let words = ["predict", "w.qtrace", "--fs", "lustre", "--nodes", "1,100000", "--image", "--samples", "2"];
+    let printed = test.quell(&words).succeeds();
+    assert!(
+        printed.contains("with --peers") && printed.contains("with 100 000 nodes that start at once"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn an_image_on_one_data_server_comes_later_than_one_that_is_spread() {
     let test = traced();
     let with = |stripes: &str| {

@@ -6,7 +6,7 @@ use crate::Style;
 use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
 use crate::table::TextTable;
 use crate::text::{TextRole, clean};
-use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView, not_told_apart};
+use crate::view::{PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, not_told_apart};
 use quell_trace::Bytes;
 
 /// The time that a program takes to start.
@@ -28,7 +28,37 @@ pub fn predict(object: &PredictView, style: Style) -> String {
         [only] => one(&mut page, only, inputs),
         several => compared(&mut page, several),
     }
+    peers(&mut page, &object.peers);
     page.finished()
+}
+
+/// The image read by each node, and passed on by peers.
+fn peers(page: &mut Page, beside: &[PredictPeers]) {
+    if beside.is_empty() {
+        return;
+    }
+    let size = |size: f64| bytes(Bytes(size as u64));
+    let mut table = TextTable::default()
+        .number("nodes")
+        .number("each reads")
+        .number("with --peers")
+        .number("from servers, each reads")
+        .number("with --peers");
+    for at in beside {
+        let with = match at.all_find_peers {
+            true => seconds(at.peers_seconds.p50),
+            false => "not known".to_owned(),
+        };
+        let read = seconds(at.read_seconds.p50);
+        table.row(vec![grouped(at.nodes), read, with, size(at.read_bytes), size(at.peers_bytes)]);
+    }
+    page.section("From the image: each node reads it, or `run --peers auto` passes it on; medians", &table);
+    if let Some(first) = beside.iter().find(|at| !at.all_find_peers) {
+        let nodes = grouped(first.nodes);
+        page.paragraph(&format!(
+            "with {nodes} nodes that start at once, the first one cannot give all of them a place before they read the image by themselves"
+        ));
+    }
 }
 
 fn rank(inputs: &PredictInputs) -> String {

@@ -71,7 +71,10 @@ pub use page::{
 pub use page_start::page_of_start;
 pub use parts::{CallsAndErrors, Doubt, Latency, Totals};
 pub(crate) use predict::not_told_apart;
-pub use predict::{PredictInputs, PredictPoint, PredictProfile, PredictSensitivity, PredictView, predict};
+pub use predict::{
+    PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictSensitivity, PredictView,
+    peers_beside_reading, predict,
+};
 pub use range::{Bounds, InputFigure, Range, Sensitivity};
 pub use replay::{
     ReplayClass, ReplayDifference, ReplayDifferences, ReplaySkipped, ReplayTimes, ReplayView, replay,

@@ -6,6 +6,7 @@ use quell_predict::profile::ProfileSlot;
 use quell_predict::start::{StartDetail, StartForecast};
 use quell_predict::{
     FigureSensitivity, ForecastPoint, ImageDelivery, Profile, ServerOperation, StartQuestion, StartScript,
+    all_find_peers,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +29,9 @@ pub struct PredictView {
     pub knee_nodes: Option<f64>,
     /// Every profile, as given.
     pub profiles: Vec<PredictProfile>,
+    /// The start from an image with `--peers auto` beside that from one that each node reads, with the first profile. One a number
+    /// of nodes, sorted by it; empty unless a start from an image was asked for.
+    pub peers: Vec<PredictPeers>,
     /// The inputs of the prediction, beside profiles.
     pub inputs: PredictInputs,
     /// Notes beside the numbers.
@@ -61,6 +65,23 @@ pub struct PredictPoint {
     pub operations: BTreeMap<String, f64>,
     /// Data that the data servers send.
     pub bytes: f64,
+}
+
+/// The start from an image on one number of nodes: each reads it, or one does and they pass it on.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictPeers {
+    /// Nodes.
+    pub nodes: u64,
+    /// Each node reads the image.
+    pub read_seconds: Range,
+    /// One node reads it, and the nodes pass it on.
+    pub peers_seconds: Range,
+    /// Data that the data servers send where each node reads.
+    pub read_bytes: f64,
+    /// The same where the nodes pass it on.
+    pub peers_bytes: f64,
+    /// All nodes have found the first one before they read the image by themselves; where they have not, `peers_seconds` does not hold.
+    pub all_find_peers: bool,
 }
 
 /// The prediction with one profile.
@@ -172,10 +193,25 @@ pub fn predict(
         profile: first.map(|first| first.name.clone()).unwrap_or_default(),
         points: first.map(|first| first.points.clone()).unwrap_or_default(),
         knee_nodes: first.and_then(|first| first.knee_nodes),
+        peers: Vec::new(),
         inputs: inputs(scripts, question, predictions),
         profiles,
         notes,
     }
+}
+
+/// The starts of one image at the same numbers of nodes: each node reads it, and peers pass it on. Unit of `skew`: seconds.
+pub fn peers_beside_reading(read: &StartForecast, peers: &StartForecast, skew: f64) -> Vec<PredictPeers> {
+    let pairs = read.points.iter().zip(&peers.points);
+    let beside = |(read, peers): (&ForecastPoint<StartDetail>, &ForecastPoint<StartDetail>)| PredictPeers {
+        nodes: read.nodes,
+        read_seconds: read.seconds.into(),
+        peers_seconds: peers.seconds.into(),
+        read_bytes: read.detail.bytes,
+        peers_bytes: peers.detail.bytes,
+        all_find_peers: all_find_peers(read.nodes as f64, skew),
+    };
+    pairs.map(beside).collect()
 }
 
 /// Names of the faster profiles whose range reaches into that of `own`, fastest first.

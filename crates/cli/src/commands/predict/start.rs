@@ -12,6 +12,7 @@ use quell_predict::start::{self, StartForecast};
 use quell_predict::{
     ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript, ways,
 };
+use quell_report::view::{PredictPeers, peers_beside_reading};
 use quell_trace::Trace;
 use std::os::unix::ffi::OsStringExt;
 
@@ -60,7 +61,8 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     };
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
-    let object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
+    let mut object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
+    object.peers = peers(&scripts, &question, &forecasts);
     if let Some(file) = &flags.html {
         let asked = page::AskedPredictions { scripts: &scripts, question: &question, forecasts: &forecasts };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
@@ -72,6 +74,28 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     }
     say_where_from(flags, &forecasts, printer);
     Ok(0)
+}
+
+/// The start from an image that each node reads beside the one with peers, if a start from an image is asked for, with the first
+/// profile.
+fn peers(
+    scripts: &[StartScript],
+    question: &StartQuestion,
+    forecasts: &[(Profile, StartForecast)],
+) -> Vec<PredictPeers> {
+    let other = match question.changes.image {
+        Some(ImageDelivery::Read) => ImageDelivery::Broadcast,
+        Some(ImageDelivery::Broadcast) => ImageDelivery::Read,
+        _ => return Vec::new(),
+    };
+    let Some((profile, asked)) = forecasts.first() else { return Vec::new() };
+    let changes = StartChanges { image: Some(other), ..question.changes.clone() };
+    let other_way = start::forecast(scripts, profile, &StartQuestion { changes, ..question.clone() });
+    let (read, peers) = match other {
+        ImageDelivery::Broadcast => (asked, &other_way),
+        _ => (&other_way, asked),
+    };
+    peers_beside_reading(read, peers, question.skew)
 }
 
 /// A prior is never taken in silence, and neither is a file system that is none of a network.
