@@ -6,6 +6,7 @@ import pathlib
 import resource
 import shutil
 import subprocess
+import sys
 
 import duckdb
 import pytest
@@ -111,6 +112,33 @@ def test_what_quell_did_not_write_stays(several):
     names = set(os.listdir(os.fsencode(day)))
     assert names > {*foreign, b"directory"} and len(names) == len(foreign) + 2
     assert jobs(data_set) == (3, 4)
+
+
+def test_a_recording_may_be_collected_again_while_its_day_is_compacted(several, tmp_path):
+    data_set, day = several
+    own = next(day.iterdir())
+    for number in range(600):
+        shutil.copy(own, day / f"{number:032x}.parquet")
+    compacting = subprocess.Popen([QUELL, "collect", "--compact", "-o", data_set], stderr=subprocess.PIPE, text=True)
+    for _ in range(3):
+        quell("collect", tmp_path / "1.qtrace", "-o", data_set)
+    said = compacting.communicate()[1]
+    assert compacting.returncode == 0, said
+    quell("collect", "--compact", "-o", data_set)
+    assert jobs(data_set) == (3, 3)
+
+
+def test_the_engine_may_be_behind_a_wrapper(several, tmp_path):
+    data_set, day = several
+    (tmp_path / "bin").mkdir()
+    # It passes no descriptors on.
+    (tmp_path / "bin" / "python3").write_text(f"""#!{sys.executable}
+import subprocess, sys
+sys.exit(subprocess.run([{sys.executable!r}, *sys.argv[1:]]).returncode)
+""")
+    (tmp_path / "bin" / "python3").chmod(0o755)
+    quell("collect", "--compact", "-o", data_set, env=os.environ | {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
+    assert len(list(day.iterdir())) == 1 and jobs(data_set) == (3, 3)
 
 
 def test_thousands_of_files_become_one(several):

@@ -5,7 +5,7 @@ use crate::names::{is_ours, is_unfinished};
 use crate::tables::Table;
 use crate::{Engine, FleetError};
 use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
-use rustix::io::{Errno, FdFlags};
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -43,18 +43,7 @@ type Parts = BTreeMap<OsString, Stat>;
 
 impl Day<'_> {
     pub(crate) fn compact(&self, engine: Engine, compacted: &mut Compacted) -> Result<(), FleetError> {
-        let parts = self.parts(&mut compacted.failures)?;
-        if parts.len() < 2 {
-            return Ok(());
-        }
-        let (hidden, new) = self.aside.make_hidden("new")?;
-        let aside = match self.fill(engine, &parts, &new).and_then(|()| self.show(&hidden, &new, &parts)) {
-            Ok(aside) => aside,
-            Err(error) => {
-                _ = self.aside.remove_with_files(&hidden);
-                return Err(error);
-            }
-        };
+        let Some((parts, new, aside)) = self.prepare(engine, &mut compacted.failures)? else { return Ok(()) };
         let merged: BTreeSet<OsString> = parts.keys().cloned().collect();
         match self.aside.rename_with(&aside, (self.days, OsStr::new(self.name)), RenameFlags::EXCHANGE) {
             Ok(()) => {
@@ -72,6 +61,41 @@ impl Day<'_> {
         compacted.days += 1;
         compacted.files += merged.len() as u64;
         self.aside.remove(list_name(&aside))
+    }
+
+    /// Merges the files of quell, unless there are fewer than two. Shape: the files, the directory that shall take the place of the
+    /// day, and its name aside.
+    fn prepare(
+        &self,
+        engine: Engine,
+        failures: &mut Vec<FleetError>,
+    ) -> Result<Option<(Parts, Directory, OsString)>, FleetError> {
+        for attempt in 1.. {
+            let mut wrong = Vec::new();
+            let parts = self.parts(&mut wrong)?;
+            let made = if parts.len() < 2 { Ok(None) } else { self.make(engine, &parts).map(Some) };
+            match made {
+                // A recording was collected again meanwhile: its file is another.
+                Err(FleetError::Changed { .. }) if attempt < ATTEMPTS_TO_MERGE => {}
+                made => {
+                    failures.append(&mut wrong);
+                    return Ok(made?.map(|(new, aside)| (parts, new, aside)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the directory that shall take the place of the day. Nothing is left of it after a failure.
+    fn make(&self, engine: Engine, parts: &Parts) -> Result<(Directory, OsString), FleetError> {
+        let (hidden, new) = self.aside.make_hidden("new")?;
+        match self.fill(engine, parts, &new).and_then(|()| self.show(&hidden, &new, parts)) {
+            Ok(aside) => Ok((new, aside)),
+            Err(error) => {
+                _ = self.aside.remove_with_files(&hidden);
+                Err(error)
+            }
+        }
     }
 
     /// The files of quell in this day. One with wrong columns is left out: merged, its columns would be those of the whole day.
@@ -101,24 +125,21 @@ impl Day<'_> {
         let name = merged_name(parts.keys());
         let path = new.path_of(&name);
         let file = new.create_file(&name, 0o600).map_err(FleetError::io("create", &path))?;
-        // DuckDB writes to what is open here, whatever has the name by then.
-        let inherited = file.try_clone().map_err(FleetError::io("write", &path))?;
-        rustix::io::fcntl_setfd(&inherited, FdFlags::empty())
-            .map_err(|errno| FleetError::io("write", &path)(errno.into()))?;
         let names = parts.keys().filter_map(|name| name.to_str());
         let list = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(",\n");
         let (key, order) = match self.table {
             Table::Jobs => ("id", "began, id"),
             Table::Paths => ("id, path", "id, metadata_operations DESC, path"),
         };
-        let to = inherited.as_raw_fd();
+        // DuckDB writes to what is open here, whatever has the name by then. Between quell and DuckDB there may be a wrapper that
+        // passes no descriptors on.
+        let to = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let script = format!(
             "SET temp_directory = '';\nCOPY (SELECT * FROM (SELECT DISTINCT ON ({key}) * FROM read_parquet([{list}],\n\
             hive_partitioning = false, union_by_name = true)) ORDER BY {order})\n\
-            TO '/proc/self/fd/{to}' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false);\n"
+            TO '{to}' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false);\n"
         );
         engine.run(&self.place.reached(), &script)?;
-        drop(inherited);
         self.verify_unchanged(parts)?;
         // The files that were merged are removed for this one.
         self.table.verify(&file, &path)?;
@@ -261,6 +282,8 @@ pub(crate) fn list_of(aside: &Directory, name: &OsStr) -> Result<BTreeSet<OsStri
 
 /// The end of a list's name.
 pub(crate) const LIST: &str = ".list";
+/// Times that a day is merged in which files become others meanwhile.
+const ATTEMPTS_TO_MERGE: u32 = 10;
 /// Times that an old directory is emptied.
 const ATTEMPTS: u32 = 1000;
 /// Bytes of a list at most: ten million files in a day.
