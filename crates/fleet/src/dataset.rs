@@ -32,7 +32,7 @@ pub struct DataSet {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced(pub u64);
 
-/// The days of a data set that have jobs. Shape: names of directories that [`day`] knows; at least one.
+/// The days of a data set that have jobs. Shape: names such as `day=2026-11-24`, of days that exist; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetDays(pub(crate) BTreeSet<String>);
 
