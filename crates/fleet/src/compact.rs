@@ -31,13 +31,19 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
 
-/// Merges the files of all days before the one of `now`, which is in seconds since 1970.
+/// Merges the files of all days before the one of `now`, which is in seconds since 1970. `engine` finds the engine, after the
+/// data set is judged.
 ///
 /// # Errors
 /// [`FleetError::Busy`] while another process compacts; [`FleetError::NotOfRoot`]; those of opening the data set. A day that
 /// fails is in [`Compacted::failures`].
-pub fn compact(data_set: &DataSet, engine: Engine, now: i64) -> Result<Compacted, FleetError> {
+pub fn compact(
+    data_set: &DataSet,
+    engine: impl FnOnce() -> Result<Engine, FleetError>,
+    now: i64,
+) -> Result<Compacted, FleetError> {
     let root = data_set.open()?;
+    let engine = engine()?;
     let aside = root.made(ASIDE)?;
     let _lock = lock(&root, &aside)?;
     let mut compacted = Compacted { failures: finish_earlier(&root, &aside)?, ..Compacted::default() };
@@ -46,11 +52,14 @@ pub fn compact(data_set: &DataSet, engine: Engine, now: i64) -> Result<Compacted
         let Some(days) = root.below(table.name())? else { continue };
         for name in days.names()? {
             let Some(name) = day(&name).filter(|name| *name < today.as_str()) else { continue };
-            let Some(place) = days.below(name)? else { continue };
-            let day = Day { aside: &aside, days: &days, place, table, name };
-            if let Err(error) = day.compact(engine, &mut compacted) {
-                compacted.failures.push(error);
-            }
+            let done = days.below(name).and_then(|place| match place {
+                Some(place) => {
+                    let day = Day { aside: &aside, days: &days, place, table, name };
+                    day.compact(engine, &mut compacted)
+                }
+                None => Ok(()),
+            });
+            compacted.failures.extend(done.err());
         }
     }
     Ok(compacted)

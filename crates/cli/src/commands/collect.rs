@@ -23,8 +23,7 @@ pub(crate) fn run(flags: &Collect, printer: &mut Printer) -> Result<u8, Failure>
 }
 
 fn compact(data_set: &DataSet, printer: &Printer) -> Result<u8, Failure> {
-    let compacted =
-        Engine::find().and_then(|engine| quell_fleet::compact(data_set, engine, host::now() as i64));
+    let compacted = quell_fleet::compact(data_set, Engine::find, host::now() as i64);
     let Compacted { days, files, without_exchange, failures } = compacted.map_err(explain)?;
     let name = shown(data_set.directory());
     match days {
@@ -78,7 +77,7 @@ pub(super) fn explain(error: FleetError) -> Failure {
             "those who collect must be allowed to write in the data set".to_owned()
         }
         FleetError::Busy { path } => {
-            let lock = shown(path.join(".compact/lock"));
+            let lock = quell_base::shell::quoted_name(path.join(".compact/lock"));
             format!("wait for it; on its node `fuser {lock}` shows its number, and the lock ends with it")
         }
         FleetError::NotOfRoot { owner: 0, .. } => {
