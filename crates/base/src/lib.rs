@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`errno`], [`units`] | numbers with a meaning: errors, processes, ranks, times, amounts |
 //! | [`text`], [`shell`], [`number`], [`date`] | the forms in which hostile text, commands, numbers and dates appear |
+//! | [`interpreter`] | the script that a command line runs |
 //! | [`launcher`] | rank, node and job, from the variables of launchers and batch systems |
 //! | [`mountinfo`], [`process`] | the fields of `/proc/PID/mountinfo` and `/proc/PID/stat` |
 //! | [`parallel`] | the threads that ask a file system many things at once |
@@ -15,6 +16,7 @@
 pub mod date;
 pub mod errno;
 pub mod files;
+pub mod interpreter;
 pub mod launcher;
 pub mod mountinfo;
 pub mod number;

@@ -12,6 +12,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use quell_base::interpreter::{Interpreted, interpreted};
 use rustix::fs::{Access, FileType};
 
 /// The program of a command, and the script that it interprets.
@@ -23,12 +24,6 @@ pub struct Subject {
     pub script: Option<OsString>,
 }
 
-/// Interpreters by their names without version. The first argument that is a file is the script.
-const INTERPRETERS: &[&str] = &[
-    "python", "pypy", "perl", "ruby", "julia", "Rscript", "R", "node", "bash", "sh", "dash", "zsh", "ksh",
-    "csh", "tcsh", "tclsh", "lua", "java", "php", "octave", "guile",
-];
-
 /// Programs that start the program which follows on their command line.
 const WRAPPERS: &[&str] =
     &["env", "time", "nice", "ionice", "numactl", "taskset", "stdbuf", "timeout", "setarch", "chrt"];
@@ -37,42 +32,27 @@ impl Subject {
     /// The subject of `command`, started in `directory` with `search` as its `PATH`; `None` if there is no such program.
     pub fn of(command: &[OsString], directory: &Path, search: Option<&OsStr>) -> Option<Self> {
         let program = find(command.first()?, directory, search)?;
-        let name = name_of(&program);
+        let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
         if WRAPPERS.contains(&name) {
             let plain = |word: &OsString| !is_option(word) && !word.as_bytes().contains(&b'=');
             let inner = (1..command.len()).filter(|at| plain(&command[*at]));
             let mut inner = inner.filter_map(|at| Self::of(&command[at..], directory, search));
             return inner.next().or(Some(Self { program, script: None }));
         }
-        let script = INTERPRETERS.contains(&name).then(|| script(&command[1..], directory)).flatten();
+        let script = script(command, directory);
         Some(Self { program, script })
     }
 }
 
-/// The name of a program without its version: `python` for `/usr/bin/python3.11`.
-fn name_of(program: &Path) -> &str {
-    let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
-}
-
-fn script(arguments: &[OsString], directory: &Path) -> Option<OsString> {
-    for (at, argument) in arguments.iter().enumerate() {
-        match argument.as_bytes() {
-            b"-c" | b"-e" | b"-E" | b"--eval" => return Some("-c".into()),
-            b"-m" => {
-                let module = arguments.get(at + 1)?;
-                return Some(OsString::from_vec([b"-m ", module.as_bytes()].concat()));
-            }
-            _ if is_option(argument) => {}
-            _ => {
-                let path = directory.join(argument);
-                if rustix::fs::stat(&path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file()) {
-                    return Some(without_dots(&path).into_os_string());
-                }
-            }
-        }
+fn script(command: &[OsString], directory: &Path) -> Option<OsString> {
+    let is_file = |path: &Path| {
+        rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file())
+    };
+    match interpreted(command, |_, word| is_file(&directory.join(word)))? {
+        Interpreted::Code => Some("-c".into()),
+        Interpreted::Module(module) => Some(OsString::from_vec([b"-m ", module.as_bytes()].concat())),
+        Interpreted::Script(script) => Some(without_dots(&directory.join(script)).into_os_string()),
     }
-    None
 }
 
 fn is_option(word: &OsStr) -> bool {

@@ -1,23 +1,15 @@
 //! Names that quell chooses: of a trace after its program, of an image after its trace.
 
+use quell_base::interpreter::script;
 use quell_trace::RankId;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Programs whose first plain argument is what runs.
-const INTERPRETERS: &[&str] =
-    &["python", "perl", "ruby", "julia", "Rscript", "node", "bash", "sh", "tclsh", "lua", "java"];
-
 /// The trace of a command: after the script when an interpreter runs one, else after the program.
 pub(crate) fn trace(command: &[OsString]) -> PathBuf {
     let program = command.first().map(OsString::as_os_str).unwrap_or(OsStr::new("trace"));
-    let interpreter = stem(program);
-    let plain = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let script = INTERPRETERS.contains(&plain).then(|| command.get(1)).flatten();
-    let named =
-        script.filter(|script| !script.as_encoded_bytes().starts_with(b"-")).map(|script| stem(script));
     // A login shell is called `-bash`.
-    let name = named.unwrap_or(interpreter);
+    let name = stem(script(command).unwrap_or(program));
     PathBuf::from(format!("{}.qtrace", name.trim_start_matches('-')))
 }
 

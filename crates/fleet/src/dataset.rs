@@ -10,13 +10,15 @@
 //! no two of them write different files of one name. A day's directory may be exchanged by another that holds the same jobs
 //! (`compact.rs`) while a writer has it open: the writer then waits until its file is carried over, or writes it again.
 
+use crate::directory::Directory;
+use crate::names::day;
 use crate::tables::Table;
-use crate::{FleetError, JobRow, identity};
+use crate::{FleetError, JobRow, identity, trust};
 use quell_base::files::{Durability, OutputMode, OutputPlace};
-use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{DirEntry, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +31,10 @@ pub struct DataSet {
 /// Jobs that were there already, under the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced(pub u64);
+
+/// The days of a data set that have jobs. Shape: names such as `day=2026-11-24`, of days that exist; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetDays(pub(crate) BTreeSet<String>);
 
 impl DataSet {
     /// The data set in `directory`, which need not exist.
@@ -44,13 +50,18 @@ impl DataSet {
     /// Adds jobs. Those of one day go into one file. When it returns, every reader sees them.
     ///
     /// # Errors
-    /// Those of writing.
+    /// [`FleetError::NotOfRoot`] for root in a data set where others may write; those of writing.
     pub fn append(&self, jobs: &[JobRow]) -> Result<Replaced, FleetError> {
         let mut days: BTreeMap<String, BTreeMap<&str, &JobRow>> = BTreeMap::new();
         for job in jobs {
             days.entry(job.day()).or_default().insert(&job.id, job);
         }
         let mut replaced = 0;
+        trust::judge_path(&self.directory)?;
+        std::fs::create_dir_all(&self.directory).map_err(FleetError::io("create", &self.directory))?;
+        // Root refuses both tables before it writes one.
+        let root = self.open()?;
+        Table::ALL.into_iter().try_for_each(|table| root.below(table.name()).map(drop))?;
         for (day, jobs) in days {
             let ids: Vec<&str> = jobs.keys().copied().collect();
             let name = format!("{}.parquet", identity::together(&ids));
@@ -85,16 +96,94 @@ impl DataSet {
 
     /// The directory of a day, which is made with the permissions of the data set.
     fn day(&self, table: Table, day: &str) -> Result<PathBuf, FleetError> {
-        let table = self.directory.join(table.name());
-        let directory = table.join(format!("day={day}"));
-        if !directory.is_dir() {
-            std::fs::create_dir_all(&self.directory).map_err(FleetError::io("create", &self.directory))?;
-            for directory in [&table, &directory] {
-                make(directory).map_err(FleetError::io("create", directory))?;
+        let day = format!("day={day}");
+        self.open()?.made(table.name())?.made(&day)?;
+        Ok(self.directory.join(table.name()).join(day))
+    }
+
+    /// The days that have jobs. Directories that are no dates are left out.
+    ///
+    /// # Errors
+    /// [`FleetError::Empty`]; [`FleetError::WrongFile`] for a pipe or a device in the place of a file, for which engines would
+    /// wait.
+    pub fn days(&self) -> Result<FleetDays, FleetError> {
+        let mut days = BTreeSet::new();
+        self.each_file(|day, file| {
+            let is_file = file.file_type().is_ok_and(|kind| kind.is_file())
+                // A link, or a file of a day that was compacted meanwhile.
+                || file.path().metadata().map_or(true, |found| found.is_file());
+            if !is_file {
+                return Err(FleetError::WrongFile {
+                    path: file.path(),
+                    reason: "is no regular file".to_owned(),
+                });
+            }
+            days.insert(day.to_owned());
+            Ok(())
+        })?;
+        match days.is_empty() {
+            true => Err(FleetError::Empty { path: self.directory.clone() }),
+            false => Ok(FleetDays(days)),
+        }
+    }
+
+    /// Names the first file that is no table of jobs.
+    ///
+    /// # Errors
+    /// [`FleetError::WrongFile`].
+    pub(crate) fn verify(&self) -> Result<(), FleetError> {
+        let mut files = Vec::new();
+        self.each_file(|_, file| {
+            files.push(file.path());
+            Ok(())
+        })?;
+        files.sort();
+        files.iter().try_for_each(|path| match File::open(path) {
+            Ok(file) => Table::Jobs.verify(&file, path),
+            // Its day was compacted meanwhile, or the engine said that it may not be read.
+            Err(_) => Ok(()),
+        })
+    }
+
+    /// Visits the files that a query reads.
+    fn each_file(
+        &self,
+        mut visit: impl FnMut(&str, &DirEntry) -> Result<(), FleetError>,
+    ) -> Result<(), FleetError> {
+        for found in entries(&self.directory.join(Table::Jobs.name()))? {
+            let name = found.file_name();
+            let Some(day) = day(&name) else { continue };
+            for file in entries(&found.path())? {
+                let name = file.file_name();
+                if name.as_encoded_bytes().ends_with(b".parquet")
+                    && !name.as_encoded_bytes().starts_with(b".")
+                {
+                    visit(day, &file)?;
+                }
             }
         }
-        Ok(directory)
+        Ok(())
     }
+
+    /// Opens the directory of the data set.
+    ///
+    /// # Errors
+    /// [`FleetError::NotOfRoot`] for root in a data set where others may write; those of open(2).
+    pub(crate) fn open(&self) -> Result<Directory, FleetError> {
+        trust::judge_path(&self.directory)?;
+        Directory::open(&self.directory)
+    }
+}
+
+/// The entries of a directory; none where it is absent or no directory.
+fn entries(directory: &Path) -> Result<Vec<DirEntry>, FleetError> {
+    let entries = match directory.read_dir() {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        entries => entries.map_err(FleetError::io("list", directory))?,
+    };
+    entries.collect::<Result<_, _>>().map_err(FleetError::io("list", directory))
 }
 
 /// Writes a file that appears complete.
@@ -128,45 +217,9 @@ fn has_landed(path: &Path, file: &File) -> Result<bool, FleetError> {
     Ok(false)
 }
 
-/// Makes a directory with the permissions of the one above, so that those who may write there may write here. It has them when
-/// it appears.
-pub(crate) fn make(directory: &Path) -> io::Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
-        return std::fs::create_dir(directory);
-    };
-    let above = parent.metadata()?.mode() & ALL_BITS;
-    for attempt in 0.. {
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}.{attempt}", std::process::id()));
-        let hidden = parent.join(hidden);
-        match DirBuilder::new().mode(0o700).create(&hidden) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < MOST_NAMES => continue,
-            made => made?,
-        }
-        std::fs::set_permissions(&hidden, Permissions::from_mode(above))?;
-        return match std::fs::rename(&hidden, directory) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                std::fs::remove_dir(&hidden)?;
-                // Another writer was first.
-                if directory.is_dir() { Ok(()) } else { Err(error) }
-            }
-        };
-    }
-    Ok(())
-}
-
 /// Times that a file is written before the writer gives up: a day is exchanged once in a compaction.
 const ATTEMPTS: u32 = 10;
 /// Waits of 20 ms for a file that is carried over.
 const PATIENCE: u32 = 100;
-/// Hidden names that are tried. Killed writers leave them, and processes of one number on other nodes.
-const MOST_NAMES: u32 = 1000;
 /// The set-group-ID bit. Source: inode(7).
 const SET_GROUP: u32 = 0o2000;
-/// Every bit of chmod(2).
-const ALL_BITS: u32 = 0o7777;

@@ -1,8 +1,13 @@
-//! DuckDB, as a program or as a module of Python. It is asked by a query in its arguments, and answers with a line of JSON
-//! for each row.
+//! DuckDB, as a program or as a module of Python. It reads a script from its standard input, and answers with a line of JSON for
+//! each row. Arguments would be too short for the names of a day: the kernel takes 128 KiB each. Source: execve(2),
+//! `MAX_ARG_STRLEN`.
 
-use crate::{Dialect, FleetError, FleetRow, Grouping, Question, Repeats};
+use crate::{DataSet, Dialect, FleetDays, FleetError, FleetRow, Grouping, Question, Repeats};
 use quell_base::escape;
+use rustix::fs::MemfdFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -31,39 +36,45 @@ impl Engine {
         forms.into_iter().find(answers).map(|(form, ..)| Self(form)).ok_or(FleetError::NoEngine)
     }
 
-    /// Asks the data set in `directory`. Shape: the rows of each grouping in its order.
+    /// Asks the data set. Shape: the rows of each grouping in its order.
     ///
     /// # Errors
-    /// [`FleetError::Engine`] for a file that is no table of jobs.
+    /// [`FleetError::WrongFile`] for a file that is no table of jobs; [`FleetError::Engine`].
     pub fn ask(
         self,
-        directory: &Path,
+        (data_set, days): (&DataSet, &FleetDays),
         question: &Question,
         groupings: &[Grouping],
     ) -> Result<Vec<FleetRow>, FleetError> {
         let query = |repeats| move |grouping: &Grouping| question.sql(*grouping, Dialect::DuckDb, repeats);
         let quick = groupings.iter().map(query(Repeats::None));
         let queries: Vec<String> = quick.chain([question.repeats()]).collect();
-        let mut answer = self.rows(directory, &queries)?;
+        let mut answer = self.rows(data_set, days, &queries)?;
         match answer.pop() {
             Some(repeated) if repeated.jobs > 0.0 => {
                 let queries: Vec<String> = groupings.iter().map(query(Repeats::Possible)).collect();
-                self.rows(directory, &queries)
+                self.rows(data_set, days, &queries)
             }
             _ => Ok(answer),
         }
     }
 
-    fn rows(self, directory: &Path, queries: &[String]) -> Result<Vec<FleetRow>, FleetError> {
-        let mut script = format!("{SETTINGS}{};\n", Question::view(Dialect::DuckDb));
+    fn rows(
+        self,
+        data_set: &DataSet,
+        days: &FleetDays,
+        queries: &[String],
+    ) -> Result<Vec<FleetRow>, FleetError> {
+        let mut script = format!("{SETTINGS}{};\n", Question::view_of(days));
         for query in queries {
             script += &format!("COPY ({query}) TO '/dev/stdout' (FORMAT json);\n");
         }
         for attempt in 1.. {
-            match self.run(directory, &script) {
+            match self.run(data_set.directory(), &script).and_then(|text| rows(&text)) {
                 // A file was listed, and its day was compacted before it was opened.
                 Err(FleetError::Engine { .. }) if attempt < ATTEMPTS => {}
-                answer => return answer.and_then(|text| rows(&text)),
+                Err(error @ FleetError::Engine { .. }) => return data_set.verify().and(Err(error)),
+                answer => return answer,
             }
         }
         Ok(Vec::new())
@@ -71,28 +82,45 @@ impl Engine {
 
     /// Runs statements in `directory`; returns what they print.
     pub(crate) fn run(self, directory: &Path, script: &str) -> Result<Vec<u8>, FleetError> {
-        let run = self.command(script).current_dir(directory).stdin(Stdio::null()).output();
-        let Output { status, stdout, stderr } = run.map_err(FleetError::io("ask", directory))?;
+        raise_limit();
+        let run = standard_input(script)
+            .and_then(|script| self.command().current_dir(directory).stdin(script).output());
+        let Output { status, stdout, stderr } = run.map_err(FleetError::io("ask DuckDB in", directory))?;
         match status.success() {
             true => Ok(stdout),
             false => Err(FleetError::Engine { reason: reason(&stderr) }),
         }
     }
 
-    fn command(self, script: &str) -> Command {
+    fn command(self) -> Command {
         match self.0 {
             Form::Program => {
                 let mut command = Command::new("duckdb");
-                command.args(["-init", "/dev/null", "-batch", "-bail", "-c", script]);
+                command.args(["-init", "/dev/null", "-batch", "-bail"]);
                 command
             }
             Form::Module => {
                 let mut command = Command::new("python3");
-                command.args(["-c", MODULE, script]);
+                command.args(["-c", MODULE]);
                 command
             }
         }
     }
+}
+
+/// A file in memory: DuckDB prints while it reads, and pipes would have to be served both at once.
+fn standard_input(script: &str) -> io::Result<Stdio> {
+    let mut file = File::from(rustix::fs::memfd_create("quell", MemfdFlags::CLOEXEC)?);
+    file.write_all(script.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// DuckDB 1.0 keeps every file of a day open that it merges.
+fn raise_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where this is refused, most days are smaller.
+    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Looks for the module without loading it, which takes a tenth of a second.
@@ -104,7 +132,7 @@ sys.path[:] = [place for place in sys.path if place.startswith('/')]
 sys.dont_write_bytecode = True
 import duckdb
 try:
-    duckdb.connect().execute(sys.argv[1])
+    duckdb.connect().execute(sys.stdin.read())
 except Exception as error:
     sys.exit(str(error))
 ";
@@ -123,7 +151,7 @@ fn rows(text: &[u8]) -> Result<Vec<FleetRow>, FleetError> {
     rows.map_err(|error: serde_json::Error| FleetError::Engine { reason: error.to_string() })
 }
 
-/// The first lines of its message: later ones repeat the query.
+/// The first line of DuckDB's message, escaped. Later ones repeat the query. Range: at most 300 characters.
 fn reason(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gave no reason");

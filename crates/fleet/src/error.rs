@@ -21,7 +21,7 @@ pub enum FleetError {
         #[source]
         source: std::io::Error,
     },
-    /// Another process compacts this data set, or a lock that it left behind on a node that is gone.
+    /// Another process holds the lock of this data set, on this node or another.
     #[error("another process compacts `{}`", shown(path))]
     Busy {
         /// The data set.
@@ -33,8 +33,36 @@ pub enum FleetError {
     /// DuckDB ended with an error. Usual causes: a file of another format in the data set, no memory.
     #[error("DuckDB failed: {reason}")]
     Engine {
-        /// The last words of its own message; escaped.
+        /// The first line of DuckDB's message, escaped. Range: at most 300 characters.
         reason: String,
+    },
+    /// The data set has no jobs.
+    #[error("`{}` holds no jobs", shown(path))]
+    Empty {
+        /// The data set.
+        path: PathBuf,
+    },
+    /// Root would work in a directory of another user, or in one where others may write.
+    #[error("root collects only where root alone may write: {}", reason_of(path, *owner))]
+    NotOfRoot {
+        /// The data set, a directory in it, or one on its path.
+        path: PathBuf,
+        /// The owner of that directory.
+        owner: u32,
+    },
+    /// A file in the data set is not of the form that `quell collect` writes.
+    #[error("`{}` {reason}", shown(path))]
+    WrongFile {
+        /// The file.
+        path: PathBuf,
+        /// The difference; escaped.
+        reason: String,
+    },
+    /// A file or directory became another while it was compacted. Usual cause: a recording was collected again.
+    #[error("`{}` changed while its day was compacted", shown(path))]
+    Changed {
+        /// The file or directory.
+        path: PathBuf,
     },
 }
 
@@ -42,5 +70,12 @@ impl FleetError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
+    }
+}
+
+fn reason_of(path: &Path, owner: u32) -> String {
+    match owner {
+        0 => format!("others may write in `{}`", shown(path)),
+        owner => format!("`{}` belongs to user {owner}", shown(path)),
     }
 }

@@ -13,16 +13,22 @@
 
 mod compact;
 mod dataset;
+mod day;
+mod directory;
 mod engine;
 mod error;
 mod identity;
 mod libraries;
+mod names;
+mod program;
 mod query;
 mod row;
 mod tables;
+mod trust;
 
-pub use compact::{Compacted, compact, finish};
-pub use dataset::{DataSet, Replaced};
+pub use compact::{compact, finish};
+pub use dataset::{DataSet, FleetDays, Replaced};
+pub use day::Compacted;
 pub use engine::Engine;
 pub use error::FleetError;
 pub use query::{Dialect, FleetRow, Grouping, Question, Repeats};

@@ -1,7 +1,6 @@
-//! The library that a path belongs to: a package of Python, R or Node, or a shared library.
+//! The library that a path belongs to: a package of Python or Node, or a shared library.
 
 use quell_base::escape;
-use std::borrow::Cow;
 
 /// The name of the library that a path belongs to; `None` for other paths.
 pub(crate) fn library(path: &[u8]) -> Option<String> {
@@ -32,21 +31,6 @@ fn shared(name: &[u8]) -> Option<&[u8]> {
 /// A longer name is none.
 const LONGEST: usize = 100;
 
-/// The last word of a program and, for an interpreter, of what it runs: `python3 app.py`.
-pub(crate) fn program(command: &[String]) -> String {
-    let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
-    let Some(program) = command.first().map(|word| base(word)) else { return String::new() };
-    let plain = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let script = command.get(1).filter(|word| INTERPRETERS.contains(&plain) && !word.starts_with('-'));
-    let named =
-        script.map_or(Cow::Borrowed(&program), |script| Cow::Owned(format!("{program} {}", base(script))));
-    named.chars().take(LONGEST).collect()
-}
-
-/// Programs whose first plain argument is what runs.
-const INTERPRETERS: &[&str] =
-    &["python", "perl", "ruby", "julia", "Rscript", "node", "bash", "sh", "tclsh", "lua", "java"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,19 +53,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(library(path.as_bytes()).as_deref(), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_program_has_no_directory_and_an_interpreter_its_script() {
-        for (command, expected) in [
-            (&["/usr/bin/python3.11", "/home/u/app.py", "-v"][..], "python3.11 app.py"),
-            (&["python3", "-c", "pass"], "python3"),
-            (&["./lmp", "in.dat"], "lmp"),
-            (&[], ""),
-        ] {
-            let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(program(&command), expected);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A query asks `jobs`, a view of the table's files. It has fixed words and numbers alone: nothing that a trace or a user
 //! named is in it.
 
+use crate::FleetDays;
 use serde::Deserialize;
 
 /// The rows of an answer.
@@ -58,7 +59,7 @@ pub struct FleetRow {
     pub jobs: f64,
     /// Metadata operations.
     pub operations: f64,
-    /// What remains of them with the remedies; `None` for a library.
+    /// The operations that remain with the remedies; `None` for a library.
     pub operations_after: Option<f64>,
     /// Metadata operations that failed because the name is absent; `None` for a finding.
     pub missed: Option<f64>,
@@ -94,12 +95,22 @@ impl Question {
     pub fn view(dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::DuckDb => {
-                "CREATE TEMPORARY VIEW jobs AS\nSELECT * FROM read_parquet('jobs/day=*/*.parquet', hive_partitioning = true, union_by_name = true)"
+                "CREATE TEMPORARY VIEW jobs AS\nSELECT * FROM read_parquet(\n  \
+                'jobs/day=[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]/*.parquet', hive_partitioning = true, union_by_name = true)"
             }
             Dialect::Spark => {
                 "CREATE TEMPORARY VIEW jobs USING parquet OPTIONS (path 'jobs', mergeSchema 'true')"
             }
         }
+    }
+
+    /// The view of these days for DuckDB. Their names have digits alone.
+    pub(crate) fn view_of(FleetDays(days): &FleetDays) -> String {
+        let days: Vec<String> = days.iter().map(|day| format!("'jobs/{day}/*.parquet'")).collect();
+        format!(
+            "CREATE TEMPORARY VIEW jobs AS\nSELECT * FROM read_parquet([{}], hive_partitioning = true, union_by_name = true)",
+            days.join(",\n")
+        )
     }
 
     /// The number of repeated rows, as the jobs of one [`FleetRow`].

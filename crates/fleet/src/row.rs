@@ -1,6 +1,7 @@
-//! A job in one row: who ran what, what it cost, and what would cost less.
+//! A job in one row: its user and command, its cost, and the remedies.
 
-use crate::libraries::{library, program};
+use crate::libraries::library;
+use crate::program::program;
 use crate::{FleetError, identity};
 use quell_analyse::{LimitsInForce, Summary, Totals, diagnose, summarise};
 use quell_trace::{Class, Exit, Header, RankId, Trace};
@@ -44,13 +45,13 @@ pub struct FindingCost {
     pub code: String,
     /// The observation.
     pub title: String,
-    /// What it causes.
+    /// The operations that it causes.
     pub operations: u64,
-    /// What remains of that with its remedy.
+    /// Those of them that remain with its remedy.
     pub operations_after: u64,
 }
 
-/// What a library cost.
+/// The operations on a library's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryCost {
     /// Its name.
@@ -61,7 +62,7 @@ pub struct LibraryCost {
     pub missed: u64,
 }
 
-/// What was asked about the names in a directory.
+/// The operations on the names in a directory.
 #[derive(Clone, Debug)]
 pub struct PathCost {
     /// The directory; escaped.

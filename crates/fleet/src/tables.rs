@@ -3,8 +3,10 @@
 use crate::{FleetError, JobRow};
 use ColumnValues::{List, Long, OptionalLong, OptionalSeconds, OptionalText, Text, Time};
 use quell_base::escape;
-use quell_trace::Class;
-use quell_trace::table::{ColumnValues, TableColumn, TableList, TableWriter, column, text};
+use quell_trace::table::{
+    ColumnKind, ColumnValues, TableColumn, TableList, TableWriter, column, columns_of, text,
+};
+use quell_trace::{Class, TraceError};
 use std::fs::File;
 use std::path::Path;
 
@@ -39,6 +41,55 @@ impl Table {
         let mut table = TableWriter::create((file, path.to_owned()), &columns, &[])?;
         table.write(&columns)?;
         Ok(table.finish()?)
+    }
+
+    /// Refuses a file whose columns would spoil the table: queries and compactions read all files of a day as one. A missing
+    /// column is null, except in the key. A further column is of a later version.
+    ///
+    /// # Errors
+    /// [`FleetError::WrongFile`].
+    pub(crate) fn verify(self, file: &File, path: &Path) -> Result<(), FleetError> {
+        let wrong = |reason| FleetError::WrongFile { path: path.to_owned(), reason };
+        let found = columns_of(file, path).map_err(|error| match error {
+            TraceError::Damaged { reason, .. } => wrong(format!("is damaged: {}", escape(reason))),
+            error => error.into(),
+        })?;
+        let (known, key) = match self {
+            Self::Paths => (paths(&[]), &["id", "path", "metadata_operations"][..]),
+            Self::Jobs => (self::jobs(&[]), &["id", "began"][..]),
+        };
+        let is_there = |name: &str| found.iter().any(|(found, _)| found == name);
+        if let Some(missing) = key.iter().find(|name| !is_there(name)) {
+            return Err(wrong(format!("has no column `{missing}`")));
+        }
+        for (index, (name, kind)) in found.iter().enumerate() {
+            // DuckDB does not tell upper from lower case in names.
+            let same = |other: &str| other.eq_ignore_ascii_case(name);
+            let fits = known
+                .iter()
+                .find(|known| same(known.name))
+                .is_none_or(|known| known.name == name && fits(kind, &known.values));
+            let is_alone = found[..index].iter().all(|(other, _)| !same(other));
+            if !fits || !is_alone {
+                return Err(wrong(format!("has a wrong column `{}`", escape(name))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether a column holds values of this kind.
+fn fits(kind: &ColumnKind, values: &ColumnValues) -> bool {
+    match (values, kind) {
+        (Long(_) | OptionalLong(_), ColumnKind::Whole)
+        | (Text(_) | OptionalText(_), ColumnKind::Text)
+        | (Time(_), ColumnKind::Time)
+        | (OptionalSeconds(_), ColumnKind::Decimal) => true,
+        (List(list), ColumnKind::List(fields)) => list
+            .fields
+            .iter()
+            .all(|field| fields.iter().any(|(name, kind)| name == field.name && fits(kind, &field.values))),
+        _ => false,
     }
 }
 
@@ -168,7 +219,7 @@ fn texts(words: impl Iterator<Item: AsRef<str>>) -> ColumnValues {
     Text(words.map(|words| text(cell(words.as_ref()))).collect())
 }
 
-/// A text that no terminal obeys, at most as long as a page.
+/// A text without control characters. Range: at most 4096 bytes; the rest is cut off.
 fn cell(words: &str) -> String {
     let mut words = escape(words);
     words.truncate(words.floor_char_boundary(LONGEST));
@@ -246,6 +297,61 @@ mod tests {
         assert_eq!(cell(&rows[0], "user_name").to_string().trim_matches('"').len(), LONGEST);
         assert_eq!(cell(&rows[0], "seconds").to_string(), "1.500000");
         assert_eq!(jobs[0].day(), "1970-01-01");
+    }
+
+    fn verified(table: Table, columns: &[TableColumn]) -> Result<(), String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        let file = File::create_new(&path).unwrap();
+        let mut writer = TableWriter::create((file, path.clone()), columns, &[]).unwrap();
+        writer.write(columns).unwrap();
+        writer.finish().unwrap();
+        let verified = table.verify(&File::open(&path).unwrap(), &path);
+        verified.map_err(|error| error.to_string().split_once("` ").unwrap().1.to_owned())
+    }
+
+    #[test]
+    fn a_file_of_quell_has_the_right_columns() {
+        let job = job(&["a"], 1);
+        assert_eq!(verified(Table::Jobs, &self::jobs(&[&job])), Ok(()));
+        assert_eq!(verified(Table::Paths, &paths(&[&job])), Ok(()));
+        let later = column("later", Long(vec![7]));
+        let mut columns = self::jobs(&[&job]);
+        columns.retain(|column| column.name != "host");
+        columns.push(later);
+        assert_eq!(verified(Table::Jobs, &columns), Ok(()), "of another version");
+    }
+
+    #[test]
+    fn a_column_that_would_spoil_the_table_is_named() {
+        let job = job(&["a"], 1);
+        let with = |name: &'static str, values: ColumnValues| {
+            let mut columns = self::jobs(&[&job]);
+            columns.retain(|column| column.name != name);
+            columns.push(column(name, values));
+            verified(Table::Jobs, &columns)
+        };
+        let words = || Text(vec![text("x")]);
+        let fields = || TableList { lengths: vec![1], fields: vec![column("name", words())] };
+        for (name, values) in [
+            ("cost", words()),
+            ("began", Long(vec![7])),
+            ("id", Long(vec![7])),
+            ("libraries", List(fields())),
+        ] {
+            assert_eq!(with(name, values), Err(format!("has a wrong column `{name}`")));
+        }
+        assert_eq!(with("COST", Long(vec![7])), Err("has a wrong column `COST`".to_owned()));
+        let mut columns = paths(&[&job]);
+        columns.retain(|column| column.name != "path");
+        assert_eq!(verified(Table::Paths, &columns), Err("has no column `path`".to_owned()));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        for content in [&b""[..], b"no Parquet at all", b"PAR1PAR1\xff\xff\xff\x7fPAR1"] {
+            std::fs::write(&path, content).unwrap();
+            let verified = Table::Jobs.verify(&File::open(&path).unwrap(), &path);
+            assert!(verified.unwrap_err().to_string().contains("is damaged: "));
+        }
     }
 
     #[test]

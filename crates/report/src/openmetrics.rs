@@ -5,7 +5,7 @@ use crate::view::{FleetCost, FleetView};
 /// A gauge: its name, its meaning, and its value for a row that has one.
 type Gauge = (&'static str, &'static str, fn(&FleetCost) -> Option<f64>);
 
-/// What `quell fleet --json` has, one sample a row.
+/// The figures of `quell fleet --json`, one sample a row.
 pub fn fleet(fleet: &FleetView) -> String {
     let tables = || fleet.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (&*table.by, row)));
     let mut text = String::new();

@@ -27,6 +27,7 @@ mod store;
 /// Parquet files as named columns.
 pub mod table {
     pub use crate::store::columns::{ColumnValues, TableColumn, TableList, TableWriter, column, text};
+    pub use crate::store::reader::{ColumnKind, columns_of};
 }
 pub mod touched;
 pub mod writer;

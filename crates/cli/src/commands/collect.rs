@@ -1,6 +1,6 @@
 //! `quell collect`.
 
-use crate::failure::Failure;
+use crate::failure::{ERROR, Failure};
 use crate::flags::Collect;
 use crate::printer::Printer;
 use crate::{host, traces};
@@ -16,16 +16,15 @@ pub(crate) fn run(flags: &Collect, printer: &mut Printer) -> Result<u8, Failure>
     if !flags.traces.is_empty() {
         add(flags, &data_set, printer)?;
     }
-    if flags.compact {
-        compact(&data_set, printer)?;
+    match flags.compact {
+        true => compact(&data_set, printer),
+        false => Ok(0),
     }
-    Ok(0)
 }
 
-fn compact(data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
-    let compacted =
-        Engine::find().and_then(|engine| quell_fleet::compact(data_set, engine, host::now() as i64));
-    let Compacted { days, files, without_exchange } = compacted.map_err(explain)?;
+fn compact(data_set: &DataSet, printer: &Printer) -> Result<u8, Failure> {
+    let compacted = quell_fleet::compact(data_set, Engine::find, host::now() as i64);
+    let Compacted { days, files, without_exchange, failures } = compacted.map_err(explain)?;
     let name = shown(data_set.directory());
     match days {
         0 => printer.talk(&format!("`{name}` has nothing to compact")),
@@ -34,7 +33,11 @@ fn compact(data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
     if without_exchange {
         printer.warn("this file system cannot exchange directories: for a moment a reader saw jobs twice, with the same `id`");
     }
-    Ok(())
+    let status = if failures.is_empty() { 0 } else { ERROR };
+    for failure in failures {
+        _ = printer.fail(&explain(failure));
+    }
+    Ok(status)
 }
 
 fn add(flags: &Collect, data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
@@ -67,14 +70,30 @@ fn user_name(user: u32) -> Option<String> {
 /// A failure of the data set, with what helps.
 pub(super) fn explain(error: FleetError) -> Failure {
     let hint = match &error {
-        FleetError::Trace(_) => None,
-        FleetError::NoEngine => Some("`pip install duckdb`, or ask another engine what `--sql` prints"),
-        FleetError::Engine { .. } => Some("the data set is a directory that `quell collect` filled"),
+        FleetError::NoEngine => "`pip install duckdb`, or ask another engine what `--sql` prints".to_owned(),
+        FleetError::Engine { .. } => "the data set is a directory that `quell collect` filled".to_owned(),
+        FleetError::Empty { .. } => "`quell collect T... -o DIR` adds them".to_owned(),
         FleetError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            Some("those who collect must be allowed to write in the data set")
+            "those who collect must be allowed to write in the data set".to_owned()
         }
-        FleetError::Io { .. } | FleetError::Busy { .. } => None,
+        FleetError::Busy { path } => {
+            let lock = quell_base::shell::quoted_name(path.join(".compact/lock"));
+            format!("wait for it; on its node `fuser {lock}` shows its number, and the lock ends with it")
+        }
+        FleetError::NotOfRoot { owner: 0, .. } => {
+            "`runuser -u USER -- quell collect ...`, as a user who may write there".to_owned()
+        }
+        FleetError::NotOfRoot { owner, .. } => {
+            let owner = user_name(*owner).unwrap_or_else(|| owner.to_string());
+            format!("`runuser -u {} -- quell collect ...`", quell_base::escape(owner))
+        }
+        FleetError::WrongFile { .. } => {
+            "it was left alone; move it out of the data set, or remove it".to_owned()
+        }
+        FleetError::Changed { .. } => "its day was left alone; the next compaction merges it".to_owned(),
+        FleetError::Io { .. } | FleetError::Trace(_) => String::new(),
     };
+    let hint = Some(hint).filter(|hint| !hint.is_empty());
     match error {
         FleetError::Trace(error) => traces::explain(error),
         error => Failure::new(error).hints(hint),

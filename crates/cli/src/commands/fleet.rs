@@ -7,10 +7,9 @@ use crate::output::{json, only_one_on_stdout};
 use crate::printer::Printer;
 use crate::{host, html};
 use quell_base::shown;
-use quell_fleet::{Engine, FleetRow, Grouping, Question, Repeats};
+use quell_fleet::{DataSet, Engine, FleetRow, Grouping, Question, Repeats};
 use quell_report::view::{FleetCost, FleetTable, FleetView, SCHEMA_VERSION};
 use quell_report::{openmetrics, terminal};
-use std::path::Path;
 
 pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
     only_one_on_stdout(&[
@@ -34,8 +33,9 @@ pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
         printer.data(&statements.map(|statement| statement + ";\n").collect::<Vec<_>>().join("\n"))?;
         return Ok(0);
     }
-    verify(&flags.directory)?;
-    let answer = Engine::find().and_then(|engine| engine.ask(&flags.directory, &question, &groupings));
+    let data_set = DataSet::new(&flags.directory);
+    let days = data_set.days().map_err(explain)?;
+    let answer = Engine::find().and_then(|engine| engine.ask((&data_set, &days), &question, &groupings));
     let view = view(flags, since, &groupings, answer.map_err(explain)?);
     if let Some(file) = &flags.html {
         html::write(&quell_report::html::fleet(&view), file, printer)?;
@@ -47,17 +47,6 @@ pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
         (_, _, None) => printer.data(&terminal::fleet(&view, printer.style()))?,
     }
     Ok(0)
-}
-
-/// Refuses what is no data set: engines would say so in many words.
-fn verify(directory: &Path) -> Result<(), Failure> {
-    let jobs = directory.join("jobs");
-    let has_any = jobs.read_dir().is_ok_and(|mut days| days.next().is_some());
-    if has_any {
-        return Ok(());
-    }
-    let failure = Failure::message(format!("`{}` holds no jobs", shown(directory)));
-    Err(failure.hint("`quell collect T... -o DIR` adds them"))
 }
 
 fn view(flags: &Fleet, since: Option<i64>, groupings: &[Grouping], rows: Vec<FleetRow>) -> FleetView {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::harness::{Test, session};
+use crate::harness::{Need, Test, session};
 
 /// Makes a trace of a start on 2023-11-14.
 fn recording(test: &Test) {
@@ -46,13 +46,35 @@ fn a_job_is_collected_once_into_its_day() {
 
 #[test]
 fn a_directory_for_a_group_stays_one() {
-    let test = Test::new();
+    // Root does not work where a group may write.
+    let test = match rustix::process::geteuid().is_root() {
+        true => Test::of_ordinary_user(&[]),
+        false => Some(Test::new()),
+    };
+    let Some(test) = test else { return };
     recording(&test);
     test.script("mkdir fleet && chmod 2770 fleet").succeeds();
     test.script("umask 077 && $quell -q collect app.qtrace -o fleet").succeeds();
     assert_eq!(files(&test, "jobs")[0].1, 0o640);
     let mode = test.path("fleet/jobs/day=2023-11-14").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o2770);
+}
+
+#[test]
+fn root_does_not_collect_where_others_may_write() {
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    recording(&test);
+    test.script("mkdir group other && chmod 2770 group && chown 65534 other").succeeds();
+    session!(|line| test.script(line), @"
+    $ quell collect app.qtrace -o group => 2
+    quell: error: root collects only where root alone may write: others may write in `group`
+    hint: `runuser -u USER -- quell collect ...`, as a user who may write there
+    $ quell collect --compact -o other 2>&1 | sed 's/-u [a-z]*/-u OWNER/'
+    --- stdout
+    quell: error: root collects only where root alone may write: `other` belongs to user 65534
+    hint: `runuser -u OWNER -- quell collect ...`
+    $ rmdir group other
+    ");
 }
 
 #[test]

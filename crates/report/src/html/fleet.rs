@@ -16,8 +16,8 @@ pub fn fleet(fleet: &FleetView) -> String {
     let since = fleet.since.as_ref().map(|since| format!(" since {since} UTC")).unwrap_or_default();
     let (jobs, operations) = (counted(all.jobs, "job"), counted(all.operations, "metadata operation"));
     let title = format!("{jobs}{since}, {operations}");
-    let left = all.operations_after.unwrap_or(all.operations);
-    let saved = all.operations.saturating_sub(left);
+    let saved = all.saved().unwrap_or(0);
+    let left = all.operations - saved;
     let body = html! {
         section #fleet aria-labelledby="fleet-title" {
             p.ran { code { (prose(&fleet.data_set)) } }
@@ -53,7 +53,7 @@ fn by(rows: &FleetTable, all: &FleetCost) -> Markup {
                 td { (grouped(row.operations)) }
                 td { (percent(row.operations, all.operations)) }
                 td { (number(row.missed)) }
-                td { (number(row.operations_after.map(|after| row.operations.saturating_sub(after)))) }
+                td { (number(row.saved())) }
             }
         }
     };

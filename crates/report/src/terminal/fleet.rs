@@ -14,8 +14,8 @@ pub fn fleet(fleet: &FleetView, style: Style) -> String {
     let since = fleet.since.as_ref().map(|since| format!(" since {since} UTC")).unwrap_or_default();
     page.entry("jobs", &format!("{}{since}", grouped(all.jobs)), TextRole::Plain);
     page.entry("asked", &counted(all.operations, "metadata operation"), TextRole::Plain);
-    let left = all.operations_after.unwrap_or(all.operations);
-    let saved = all.operations.saturating_sub(left);
+    let saved = all.saved().unwrap_or(0);
+    let left = all.operations - saved;
     let savings = format!("{} ({})", grouped(saved), percent(saved, all.operations));
     page.entry("remedies", &format!("save {savings}, {} remain", grouped(left)), TextRole::Plain);
     fleet.tables.iter().for_each(|table| page.section(&format!("by {}", table.by), &text_table(table, all)));
@@ -34,7 +34,7 @@ fn text_table(table: &FleetTable, all: &FleetCost) -> TextTable {
         let mut cells =
             vec![grouped(row.jobs), grouped(row.operations), percent(row.operations, all.operations)];
         cells.extend(row.missed.map(grouped));
-        cells.extend(row.operations_after.map(|after| grouped(row.operations.saturating_sub(after))));
+        cells.extend(row.saved().map(grouped));
         cells.push(clean(&row.name));
         text.row(cells);
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The cost of many jobs, and what would save most.
+/// The cost of many jobs, and the savings of remedies.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FleetView {
     /// The version of this object.
@@ -43,4 +43,11 @@ pub struct FleetCost {
     pub missed: Option<u64>,
     /// Their duration together. Unit: seconds; null for a library and a finding.
     pub seconds: Option<f64>,
+}
+
+impl FleetCost {
+    /// The operations that the remedies save; `None` for a library.
+    pub fn saved(&self) -> Option<u64> {
+        self.operations_after.map(|after| self.operations.saturating_sub(after))
+    }
 }

@@ -13,7 +13,7 @@
 pub(crate) mod columns;
 pub(crate) mod events;
 mod guard;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod spool;
 pub(crate) mod sums;
 pub(crate) mod tables;

@@ -5,11 +5,14 @@
 
 use super::TraceError;
 use super::guard::guarded;
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::Type;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +41,95 @@ pub(crate) struct ColumnRows<'a, D: DataType> {
     levels: Vec<i16>,
     spread: Vec<Option<D::T>>,
 }
+
+/// The kind of a column's values, as far as engines must agree on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Signed whole numbers.
+    Whole,
+    /// UTF-8.
+    Text,
+    /// Moments without a time zone.
+    Time,
+    /// Decimal numbers.
+    Decimal,
+    /// Lists of structures: their fields. Shape: in file order.
+    List(Vec<(String, ColumnKind)>),
+    /// Anything else.
+    Other,
+}
+
+/// The columns of a Parquet file. `path` names it in errors. Shape: in file order.
+///
+/// # Errors
+/// [`TraceError::Damaged`] for a file that is not Parquet, or has more than 16 MB of metadata.
+pub fn columns_of(file: &File, path: &Path) -> Result<Vec<(String, ColumnKind)>, TraceError> {
+    let mut end = [0; 8];
+    let size = file.metadata().map_err(TraceError::io("read", path))?.len();
+    let tail = size.checked_sub(8).ok_or_else(|| TraceError::damaged(path, "it is shorter than a footer"))?;
+    file.read_exact_at(&mut end, tail).map_err(TraceError::io("read", path))?;
+    let [length @ .., b'P', b'A', b'R', b'1'] = end else {
+        return Err(TraceError::damaged(path, "it does not end as Parquet does"));
+    };
+    if u32::from_le_bytes(length) > MOST_METADATA {
+        return Err(TraceError::damaged(path, "its metadata are too long"));
+    }
+    guarded(path, || {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
+        Ok(metadata.file_metadata().schema().get_fields().iter().map(|field| kind_of(field)).collect())
+    })
+}
+
+fn kind_of(field: &Type) -> (String, ColumnKind) {
+    let info = field.get_basic_info();
+    let kind = match field {
+        Type::GroupType { .. } => list_of(field),
+        Type::PrimitiveType { physical_type, .. } => {
+            match (physical_type, info.logical_type_ref(), info.converted_type()) {
+                (_, Some(LogicalType::Decimal { .. }), _) | (_, None, ConvertedType::DECIMAL) => {
+                    ColumnKind::Decimal
+                }
+                (Physical::BYTE_ARRAY, Some(LogicalType::String), _)
+                | (Physical::BYTE_ARRAY, None, ConvertedType::UTF8) => ColumnKind::Text,
+                (Physical::INT64, Some(LogicalType::Timestamp(time)), _) if !time.is_adjusted_to_u_t_c => {
+                    ColumnKind::Time
+                }
+                (Physical::INT64, None, ConvertedType::TIMESTAMP_MICROS) => ColumnKind::Time,
+                (Physical::INT32 | Physical::INT64, Some(LogicalType::Integer(whole)), _)
+                    if whole.is_signed =>
+                {
+                    ColumnKind::Whole
+                }
+                (
+                    Physical::INT32 | Physical::INT64,
+                    None,
+                    ConvertedType::NONE | ConvertedType::INT_32 | ConvertedType::INT_64,
+                ) => ColumnKind::Whole,
+                _ => ColumnKind::Other,
+            }
+        }
+    };
+    (info.name().to_owned(), kind)
+}
+
+/// A list has a repeated group in it, most often with a group for the element in that.
+fn list_of(field: &Type) -> ColumnKind {
+    let only = |group: &Type| match group.get_fields() {
+        [only] if only.is_group() => Some(Arc::clone(only)),
+        _ => None,
+    };
+    let Some(items) = only(field) else { return ColumnKind::Other };
+    let element = only(&items).unwrap_or(items);
+    // A field of a list in the list is not looked into: a damaged file may nest them without end.
+    let field = |field: &Arc<Type>| match field.is_group() {
+        true => (field.name().to_owned(), ColumnKind::Other),
+        false => kind_of(field),
+    };
+    ColumnKind::List(element.get_fields().iter().map(field).collect())
+}
+
+/// Bytes of metadata that are read at most. A file of a million groups of rows has less.
+const MOST_METADATA: u32 = 16 << 20;
 
 /// Rows per read of a whole column, so that a damaged count cannot cause a large allocation.
 const BATCH: usize = 1 << 16;
