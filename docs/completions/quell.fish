@@ -708,7 +708,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l entries -d 'Directories of the search path' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l names -d 'Names that are looked for' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l positions -d 'In which directory each name is found, such as 1,5,30, again from the begin when there are more names; 0 is nowhere [default: as many names in each directory]' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l positions -d 'In which directory each name is found, such as 1,5,30, again from the start when there are more names; 0 is nowhere [default: as many names in each directory]' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l bytes -d 'The size of each file, such as 64K' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

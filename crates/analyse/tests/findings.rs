@@ -583,6 +583,10 @@ fn extended_attributes_that_are_absent() {
     assert_eq!(finding.remedy.metadata_operations_after, 500, "find asks for the other attributes too");
     let of_others = of("absent-attributes", &storm("rsync", 2000)).remove(0);
     assert_eq!(of_others.remedy.cost, Cost::Image);
+    let mut made = Made::of(&["ls", "-lR", "/lustre"]);
+    (0..600).for_each(|n| _ = made.call(Call::Getxattr, &format!("/lustre/{}/{n}", n / 20), NO_ATTRIBUTE));
+    let of_many_directories = of("absent-attributes", &made.summary()).remove(0);
+    assert_eq!(of_many_directories.remedy.cost, Cost::Image, "no command names 30 directories");
 }
 
 #[test]

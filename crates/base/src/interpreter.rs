@@ -9,6 +9,9 @@ const INTERPRETERS: &[&[u8]] = &[
     b"zsh", b"ksh", b"csh", b"tcsh", b"tclsh", b"lua", b"java", b"php", b"octave", b"guile",
 ];
 
+/// Interpreters that take code after `-e`.
+const TAKE_CODE_BY_E: &[&[u8]] = &[b"perl", b"ruby", b"julia", b"Rscript", b"R", b"node", b"lua"];
+
 /// The code that an interpreter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpreted<'a> {
@@ -27,12 +30,15 @@ pub fn interpreted<'a>(
     is_script: impl Fn(usize, &OsStr) -> bool,
 ) -> Option<Interpreted<'a>> {
     let (program, arguments) = command.split_first()?;
-    if !INTERPRETERS.contains(&name_of(program.as_ref())) {
+    let name = name_of(program.as_ref());
+    if !INTERPRETERS.contains(&name) {
         return None;
     }
     for (index, argument) in arguments.iter().map(AsRef::as_ref).enumerate() {
         match argument.as_bytes() {
-            b"-c" | b"-e" | b"-E" | b"--eval" => return Some(Interpreted::Code),
+            b"-c" | b"--eval" => return Some(Interpreted::Code),
+            // Elsewhere `-e` ends a shell at its first error, and `-E` has Python ignore its variables.
+            b"-e" | b"-E" if TAKE_CODE_BY_E.contains(&name) => return Some(Interpreted::Code),
             b"-m" => return arguments.get(index + 1).map(|module| Interpreted::Module(module.as_ref())),
             [b'-', ..] => {}
             _ if is_script(index, argument) => return Some(Interpreted::Script(argument)),
@@ -88,6 +94,8 @@ mod tests {
             ("python3 -m pkg.tool app.py", Some(Interpreted::Module(OsStr::new("pkg.tool")))),
             ("python3 -m", None),
             ("perl -e 1 app.py", Some(Interpreted::Code)),
+            ("bash -e app.py", Some(Interpreted::Script(OsStr::new("app.py")))),
+            ("python3 -E app.py", Some(Interpreted::Script(OsStr::new("app.py")))),
             ("python3 other.py", None),
         ] {
             let command: Vec<&str> = line.split(' ').collect();

@@ -32,6 +32,7 @@ mod screen;
 pub mod settings;
 mod signals;
 mod traces;
+mod users;
 
 use failure::Failure;
 use flags::Command;

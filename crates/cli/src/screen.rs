@@ -1,7 +1,7 @@
 //! The terminal as one screen that is drawn over, and the keys that are pressed meanwhile.
 //!
-//! The terminal is put back when the screen ends. Another process has to do it for one that is killed: [`Terminal`] is copied to it by
-//! `fork`.
+//! The terminal is put back when the screen ends. If the process that draws is killed, its parent does it: `fork` has given it a
+//! copy of [`Terminal`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
@@ -20,11 +20,11 @@ pub(crate) struct Terminal {
 /// The other screen, without a cursor and with lines that are cut, not wrapped.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// Lines of a terminal that does not tell.
-const USUAL: usize = 24;
+/// Lines of a terminal that does not report its size.
+const DEFAULT_LINES: usize = 24;
 
 impl Terminal {
-    /// The terminal of standard output; `None` where that is none.
+    /// The terminal on standard output; `None` if standard output is no terminal.
     pub(crate) fn of_stdout() -> Option<Self> {
         let input = stdin().is_terminal().then(|| tcgetattr(stdin()).ok()).flatten();
         stdout().is_terminal().then_some(Self { input })
@@ -58,7 +58,8 @@ impl<'a> Screen<'a> {
 
     /// Draws over what is there. Unlike other output it may fail: a terminal that is gone ends the command by a signal.
     pub(crate) fn draw(&self, text: &str) {
-        let lines: Vec<String> = text.lines().take(lines()).map(|line| format!("{line}\x1b[K")).collect();
+        let lines: Vec<String> =
+            text.lines().take(terminal_lines()).map(|line| format!("{line}\x1b[K")).collect();
         let frame = format!("\x1b[H{}\x1b[J", lines.join("\r\n"));
         _ = stdout().write_all(frame.as_bytes()).and_then(|()| stdout().flush());
     }
@@ -87,6 +88,10 @@ impl Drop for Screen<'_> {
 }
 
 /// The lines of the terminal on standard output.
-pub(crate) fn lines() -> usize {
-    tcgetwinsize(stdout()).ok().map(|size| size.ws_row.into()).filter(|&lines| lines > 0).unwrap_or(USUAL)
+pub(crate) fn terminal_lines() -> usize {
+    tcgetwinsize(stdout())
+        .ok()
+        .map(|size| size.ws_row.into())
+        .filter(|&lines| lines > 0)
+        .unwrap_or(DEFAULT_LINES)
 }

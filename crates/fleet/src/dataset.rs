@@ -57,7 +57,7 @@ impl DataSet {
             days.entry(job.day()).or_default().insert(&job.id, job);
         }
         let mut replaced = 0;
-        trust::judge_path(&self.directory)?;
+        trust::refuse_unsafe_path(&self.directory)?;
         std::fs::create_dir_all(&self.directory).map_err(FleetError::io("create", &self.directory))?;
         // Root refuses both tables before it writes one.
         let root = self.open()?;
@@ -170,7 +170,7 @@ impl DataSet {
     /// # Errors
     /// [`FleetError::NotOfRoot`] for root in a data set where others may write; those of open(2).
     pub(crate) fn open(&self) -> Result<Directory, FleetError> {
-        trust::judge_path(&self.directory)?;
+        trust::refuse_unsafe_path(&self.directory)?;
         Directory::open(&self.directory)
     }
 }

@@ -63,8 +63,8 @@ impl Day<'_> {
         self.aside.remove(list_name(&aside))
     }
 
-    /// Merges the files of quell, unless there are fewer than two. Shape: the files, the directory that shall take the place of the
-    /// day, and its name aside.
+    /// Merges the files of quell; `None` if there are fewer than two. Returns the merged files, the new directory for the day, and
+    /// the name that this directory has until then.
     fn prepare(
         &self,
         engine: Engine,
@@ -131,8 +131,8 @@ impl Day<'_> {
             Table::Jobs => ("id", "began, id"),
             Table::Paths => ("id, path", "id, metadata_operations DESC, path"),
         };
-        // DuckDB writes to what is open here, whatever has the name by then. Between quell and DuckDB there may be a wrapper that
-        // passes no descriptors on.
+        // DuckDB writes to this open file, even if its name leads elsewhere by then. The path names quell's process, because a
+        // wrapper between quell and DuckDB may pass no descriptors on.
         let to = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let script = format!(
             "SET temp_directory = '';\nCOPY (SELECT * FROM (SELECT DISTINCT ON ({key}) * FROM read_parquet([{list}],\n\
@@ -164,7 +164,7 @@ impl Day<'_> {
     /// Gives what came while the files were merged a name in the new directory too, so that it is seen right after the exchange.
     fn link_late(&self, parts: &Parts, new: &Directory) -> Result<(), FleetError> {
         for name in self.place.names()?.iter().filter(|name| is_ours(name) && !parts.contains_key(*name)) {
-            // Where links are refused, the file is carried over.
+            // A file whose link is refused is carried over later.
             _ = rustix::fs::linkat(&self.place, name, new, name, AtFlags::empty());
         }
         Ok(())
@@ -282,9 +282,9 @@ pub(crate) fn list_of(aside: &Directory, name: &OsStr) -> Result<BTreeSet<OsStri
 
 /// The end of a list's name.
 pub(crate) const LIST: &str = ".list";
-/// Times that a day is merged in which files become others meanwhile.
+/// Attempts to merge a day whose files change meanwhile.
 const ATTEMPTS_TO_MERGE: u32 = 10;
-/// Times that an old directory is emptied.
+/// Attempts to empty an old directory.
 const ATTEMPTS: u32 = 1000;
 /// Bytes of a list at most: ten million files in a day.
 const LONGEST_LIST: u64 = 400_000_000;

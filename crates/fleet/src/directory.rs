@@ -25,7 +25,7 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(CWD, path, flags, Mode::empty());
         let descriptor = opened.map_err(|errno| FleetError::io("open", path)(errno.into()))?;
-        trust::judge(&descriptor, path)?;
+        trust::refuse_unsafe_directory(&descriptor, path)?;
         Ok(Self { descriptor, path: path.to_owned() })
     }
 
@@ -34,7 +34,7 @@ impl Directory {
         let path = self.path_of(&name);
         match rustix::fs::openat(self, name.as_ref(), DIRECTORY, Mode::empty()) {
             Ok(descriptor) => {
-                trust::judge(&descriptor, &path)?;
+                trust::refuse_unsafe_directory(&descriptor, &path)?;
                 Ok(Some(Self { descriptor, path }))
             }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -70,7 +70,7 @@ impl Directory {
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(FleetError::io("create", &path)(errno.into())),
                 Ok(()) => {
-                    let descriptor = own(self, &hidden).map_err(FleetError::io("create", &path))?;
+                    let descriptor = open_own(self, &hidden).map_err(FleetError::io("create", &path))?;
                     return Ok((hidden, Self { descriptor, path }));
                 }
             }
@@ -214,8 +214,8 @@ pub(crate) fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-/// Opens a directory that was made just now. Its name may lead to another by the time it is opened: only one's own is taken.
-fn own(within: &Directory, name: &OsStr) -> io::Result<OwnedFd> {
+/// Opens a directory that was made just now. Another user may have replaced it, so only one that this user owns is accepted.
+fn open_own(within: &Directory, name: &OsStr) -> io::Result<OwnedFd> {
     let directory = rustix::fs::openat(within, name, DIRECTORY, Mode::empty())?;
     match rustix::fs::fstat(&directory)?.st_uid == rustix::process::geteuid().as_raw() {
         true => Ok(directory),
@@ -245,7 +245,7 @@ mod tests {
         symlink("../elsewhere", path("set/jobs")).unwrap();
         std::fs::write(path("elsewhere/file"), "").unwrap();
         let set = Directory::open(&path("set")).unwrap();
-        assert!(own(&set, OsStr::new("jobs")).is_err());
+        assert!(open_own(&set, OsStr::new("jobs")).is_err());
         assert!(set.below("jobs").unwrap().is_none());
         assert!(set.made("jobs").is_err());
         set.remove_with_files("jobs").unwrap();

@@ -119,7 +119,7 @@ fn standard_input(script: &str) -> io::Result<Stdio> {
 /// DuckDB 1.0 keeps every file of a day open that it merges.
 fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Where this is refused, most days are smaller.
+    // Most days have fewer files than the limit, so a refusal is not fatal.
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Refuses for root a path on which another user may exchange a name. `path` need not exist.
-pub(crate) fn judge_path(path: &Path) -> Result<(), FleetError> {
+pub(crate) fn refuse_unsafe_path(path: &Path) -> Result<(), FleetError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -32,15 +32,17 @@ pub(crate) fn judge_path(path: &Path) -> Result<(), FleetError> {
 }
 
 /// Refuses for root a directory of another user, or one in which others may write.
-pub(crate) fn judge(directory: impl AsFd, path: &Path) -> Result<(), FleetError> {
+pub(crate) fn refuse_unsafe_directory(directory: impl AsFd, path: &Path) -> Result<(), FleetError> {
     match rustix::process::geteuid().is_root() {
-        true => judge_stat(&rustix::fs::fstat(directory).map_err(io(path))?, path),
+        true => refuse_unsafe_stat(&rustix::fs::fstat(directory).map_err(io(path))?, path),
         false => Ok(()),
     }
 }
 
-fn judge_stat(stat: &Stat, path: &Path) -> Result<(), FleetError> {
-    match stat.st_uid == 0 && stat.st_mode & BY_OTHERS == 0 {
+/// Stricter than the judgement of the way to a data set: here others may not even add a name, since quell would merge the file. So
+/// neither a sticky bit nor the group of root helps.
+fn refuse_unsafe_stat(stat: &Stat, path: &Path) -> Result<(), FleetError> {
+    match stat.st_uid == 0 && stat.st_mode & WRITABLE_BY_OTHERS == 0 {
         true => Ok(()),
         false => Err(FleetError::NotOfRoot { path: path.to_owned(), owner: stat.st_uid }),
     }
@@ -51,7 +53,7 @@ fn io(path: &Path) -> impl FnOnce(rustix::io::Errno) -> FleetError {
 }
 
 /// Write permission of the group and of others. An access control list shows in that of the group.
-const BY_OTHERS: u32 = 0o022;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 #[cfg(test)]
 mod tests {
@@ -69,7 +71,7 @@ mod tests {
             (1000, 0o40700, true),
         ] {
             (stat.st_uid, stat.st_mode) = (owner, mode);
-            let judged = judge_stat(&stat, place.path());
+            let judged = refuse_unsafe_stat(&stat, place.path());
             assert_eq!(judged.is_err(), is_refused, "{owner} {mode:o}");
         }
     }

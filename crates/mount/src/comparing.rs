@@ -74,7 +74,7 @@ impl Comparing<'_> {
         };
         let checked = match awaited {
             Awaited::Told(staleness) => {
-                // Where rank 0 did not start the server of the first node, its peers know nothing yet.
+                // Peers of the first node have heard nothing yet if rank 0 did not start its server.
                 board.iter().for_each(|board| board.leave(&publication.note(&staleness, now)));
                 Checked { staleness, ..Checked::default() }
             }

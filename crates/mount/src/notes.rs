@@ -93,7 +93,7 @@ impl<'m> NoteBoard<'m> {
     }
 }
 
-/// From one look at peers' process to the next: its end is no news.
+/// The time between two looks at the process of the peers: its end wakes no waiter.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

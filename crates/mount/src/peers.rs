@@ -17,8 +17,9 @@ const SEARCHING: u64 = 0;
 pub(crate) const FROM_PEERS: u64 = 1;
 pub(crate) const FROM_FILE: u64 = 2;
 
-/// The longest that a program waits for a chunk, or for the first node, before the file system is read beside.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// The longest that a program waits for a chunk or for the first node before the file system is read beside, and that a rank waits
+/// for peers to tell that another one compares.
+pub(crate) const PATIENCE_FOR_PEERS: Duration = Duration::from_millis(300);
 
 /// The first node may see a slower file system than this one: more than that is not believed before it is measured here.
 const TOLD_MAX: Duration = Duration::from_millis(50);
@@ -55,7 +56,7 @@ impl Peers {
     pub(crate) fn await_chunk(&self, progress: &Progress, chunk: usize) {
         let began = Instant::now();
         let mut is_wanted = false;
-        while began.elapsed() < PATIENCE && self.may_bring(progress) {
+        while began.elapsed() < PATIENCE_FOR_PEERS && self.may_bring(progress) {
             let news = progress.news();
             match progress.stage(chunk) {
                 Ok(EXPECTED) => {}
@@ -86,8 +87,8 @@ impl Peers {
             let now = progress.number(Word::Fetched);
             if now != fetched {
                 (fetched, moved) = (now, Instant::now());
-            } else if moved.elapsed() > PATIENCE {
-                progress.count(Word::Waited, PATIENCE.as_micros() as usize);
+            } else if moved.elapsed() > PATIENCE_FOR_PEERS {
+                progress.count(Word::Waited, PATIENCE_FOR_PEERS.as_micros() as usize);
                 return;
             }
         }
@@ -121,7 +122,7 @@ impl Peers {
     /// No program waits for peers: the first node came late or never, or waits have taken too long.
     fn are_given_up(&self, progress: &Progress) -> bool {
         let searches = progress.number(Word::Source) == SEARCHING;
-        (searches && self.began.elapsed() > PATIENCE)
+        (searches && self.began.elapsed() > PATIENCE_FOR_PEERS)
             || u128::from(progress.number(Word::Waited)) > ALLOWANCE.as_micros()
     }
 
@@ -136,7 +137,7 @@ impl Peers {
 /// The part of a wait for which reading the file would not have taken. Unit: microseconds.
 fn beyond_reading(progress: &Progress, wait: Duration) -> usize {
     let known = |word| Some(Duration::from_micros(progress.number(word))).filter(|takes| !takes.is_zero());
-    let here = known(Word::FileTakes).map(|takes| takes.min(PATIENCE));
+    let here = known(Word::FileTakes).map(|takes| takes.min(PATIENCE_FOR_PEERS));
     let file_takes = here.or_else(|| known(Word::FileTakesElsewhere).map(|takes| takes.min(TOLD_MAX)));
     wait.saturating_sub(file_takes.unwrap_or_default()).as_micros() as usize
 }

@@ -287,7 +287,7 @@ impl Progress {
         let is_mine = note.len() <= NOTE_MAX
             && length.compare_exchange(0, note.len() as u64 + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if is_mine {
-            for (word, bytes) in self.note().zip(note.chunks(8)) {
+            for (word, bytes) in self.note_words().zip(note.chunks(8)) {
                 let mut whole = [0; 8];
                 whole[..bytes.len()].copy_from_slice(bytes);
                 word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
@@ -299,13 +299,13 @@ impl Progress {
     /// The note that was written.
     pub(crate) fn note_left(&self) -> Vec<u8> {
         let length = self.number(Word::NoteLength).saturating_sub(1) as usize;
-        let words = self.note().take(length.div_ceil(8));
+        let words = self.note_words().take(length.div_ceil(8));
         let mut note: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
         note.truncate(length);
         note
     }
 
-    fn note(&self) -> impl Iterator<Item = &AtomicU64> {
+    fn note_words(&self) -> impl Iterator<Item = &AtomicU64> {
         let chunks = self.chunks();
         let first = WORDS + WORDS_OF_CHUNK * chunks + chunks.div_ceil(64);
         (0..WORDS_OF_NOTE).map(move |word| self.memory.word(8 * (first + word)))

@@ -10,8 +10,8 @@
 //! first one's part is over, or that part may be another program. It compares for itself where a claim goes without an
 //! outcome, and where none can be made: the directory may not be written to, or others can write to it.
 //!
-//! Where nodes give each other the image, the outcome goes the same way ([`crate::notes`]), and they ask the file system only if nothing
-//! comes of that. The file is written nevertheless, for nodes without peers.
+//! Nodes that give each other the image pass on the outcome in the same way ([`crate::notes`]), and ask the file system only if
+//! none comes so. The file is written nevertheless, for nodes without peers.
 //!
 //! The file's name is the job's, so that it is no other job's. It counts if it is this user's own, names this image and this
 //! job, and is hardly older than the rank that reads it. An outcome that is not whole is none yet. A file that a killed job
@@ -33,6 +33,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::notes::{NodeNote, NoteBoard};
+use crate::peers::PATIENCE_FOR_PEERS;
 use crate::staleness::Staleness;
 use crate::stamp::{SKEW, is_private};
 
@@ -84,10 +85,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest that it waits for any to begin. The ranks of a step start within less.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The longest that it waits for peers to tell that any has begun: as long as a program waits for a part.
-const GRACE_OF_PEERS: Duration = Duration::from_millis(300);
-
-/// No rank reads an outcome, or waits for a claim, that is so old: clocks differ by less than half of it.
+/// The age at which an outcome or a claim no longer counts. Clocks of nodes differ by less than half of it.
 pub(crate) const USE: Duration = Duration::from_secs(2 * SKEW);
 
 /// Between two looks: at first, and at most.
@@ -181,7 +179,7 @@ impl Publication<'_> {
             match board.look() {
                 Some(NodeNote::Here(bytes)) => return self.outcome_in(&bytes, now).map(Awaited::Told),
                 Some(NodeNote::Withdrawn) => return None,
-                None if began.elapsed() > GRACE_OF_PEERS => return None,
+                None if began.elapsed() > PATIENCE_FOR_PEERS => return None,
                 Some(NodeNote::Coming) | None => board.wait(news),
             }
         }
@@ -446,10 +444,10 @@ mod tests {
         board.leave(&NodeNote::Coming);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| place.await_outcome(now(), Some(&board)));
-            std::thread::sleep(2 * GRACE_OF_PEERS);
+            std::thread::sleep(2 * PATIENCE_FOR_PEERS);
             // A file would count, but it is another outcome: it is not looked at.
             place.publish(place.claim(false).unwrap(), &Staleness::default(), now()).unwrap();
-            std::thread::sleep(GRACE_OF_PEERS);
+            std::thread::sleep(PATIENCE_FOR_PEERS);
             board.leave(&place.note(&staleness, now()));
             let Awaited::Told(told) = waiting.join().unwrap() else { panic!("peers told it") };
             assert_eq!(told, staleness);

@@ -102,11 +102,11 @@ pub struct ScratchStats {
     pub disk_files: u64,
     /// Bytes that were written there.
     pub disk_bytes: u64,
-    /// Files that neither had room for, and that went to the real directories.
+    /// Files for which neither memory nor that disk had room, and that went to the real directories.
     pub spilled_files: u64,
     /// Bytes that were written there, before any file was kept.
     pub spilled_bytes: u64,
-    /// Names but those of directories that were put to their places in the real directories.
+    /// Files, links and pipes that were put to their places in the real directories. Directories do not count.
     pub kept_files: u64,
     /// Their size.
     pub kept_bytes: u64,
@@ -131,7 +131,7 @@ impl ScratchStats {
     }
 }
 
-/// Operations in real directories below which files stay on the node. Files that spill or are kept come besides.
+/// Operations in the real directories. Those for spilled and kept files are not counted here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScratchOriginalStats {
     /// Names looked up.

@@ -18,10 +18,11 @@
 //!
 //! **Assumptions** Links are alike and full duplex, no switch is full, and nodes start evenly spread. None fails, and none of the
 //! programs misses a part before it comes. **Range** All nodes have their places within the 5 s for which they look for one:
-//! [`all_find_peers`]. The formula is within 15 % of the simulation of the code itself, `quell_spread::simulation`, from 2 to
-//! 4096 nodes, 1 MB to 1 GB, 0.1 to 10 GB/s: a test compares them.
+//! [`all_find_peers`]. The formula is within 15 % of the simulation of the code itself, `quell_spread::simulation`, for links of
+//! 0.1 to 10 GB/s and files from 1 MB to 1 GB on up to 64 nodes, to 64 MB on up to 1024. On 4096 nodes 10 MB are compared on all
+//! links, and 64 MB on links of 1 GB/s: `tests/broadcast.rs`.
 
-use quell_spread::simulation::{PLACING, TAKING};
+use quell_spread::simulation::{MESSAGES, PLACING, TAKING};
 use quell_spread::{JOIN, PART, READERS, fan_out, levels};
 
 /// A file and the nodes that get it. Unit of rates: bytes a second; of times: seconds.
@@ -31,50 +32,47 @@ pub struct BroadcastJob {
     pub nodes: f64,
     /// Length of the file.
     pub bytes: f64,
-    /// Of a node's link, in each direction.
-    pub link: f64,
-    /// From one node to another.
+    /// Rate of a node's link, in each direction.
+    pub link_rate: f64,
+    /// Latency from one node to another.
     pub latency: f64,
-    /// At which the one node reads the file.
-    pub file: f64,
-    /// Until the first byte of the file.
-    pub file_wait: f64,
-    /// A small read of it.
-    pub read: f64,
-    /// Nodes start within it.
+    /// Rate at which the first node reads the file.
+    pub file_rate: f64,
+    /// Time until the first byte of the file has come.
+    pub first_byte: f64,
+    /// Time of a small read of the file.
+    pub small_read: f64,
+    /// Time within which all nodes start.
     pub skew: f64,
 }
-
-/// Messages of a node that joins, and of one that turns to its parent, until it has asked for parts. Unit: latencies.
-const MESSAGES: f64 = 17.0;
 
 impl BroadcastJob {
     /// From the start of the last node until all have the file. Unit: seconds.
     pub fn seconds(&self) -> f64 {
         let parts = (self.bytes / PART as f64).ceil().max(1.0);
         let part = self.bytes / parts;
-        let (alone, taking) = (part / self.file, part / TAKING);
-        let file = alone.max((self.read + alone + taking) / READERS as f64);
-        let first = self.file_wait + alone + taking;
+        let (alone, taking) = (part / self.file_rate, part / TAKING);
+        let file = alone.max((self.small_read + alone + taking) / READERS as f64);
+        let first = self.first_byte + alone + taking;
         if self.nodes <= 1.0 {
             return first + (parts - 1.0) * file;
         }
         let nodes = self.nodes.min(f64::from(u32::MAX)) as u32;
         let fan_out = fan_out(nodes, parts.min(f64::from(u32::MAX)) as u32);
-        let link = f64::from(fan_out).min(self.nodes - 1.0) * part / self.link;
+        let link = f64::from(fan_out).min(self.nodes - 1.0) * part / self.link_rate;
         let (hop, pass) = (link + self.latency + taking, link.max(taking));
         let levels = f64::from(levels(nodes, fan_out));
         let down = first + levels * hop - self.skew + (parts - 1.0) * pass.max(file);
-        let coming = (parts - 1.0) * pass - self.before(f64::from(fan_out));
+        let coming = (parts - 1.0) * pass - self.head_start_of_siblings(f64::from(fan_out));
         let joined = self.last_place()
-            + MESSAGES * self.latency
+            + MESSAGES as f64 * self.latency
             + hop
-            + coming.max((parts - 1.0) * taking.max(part / self.link));
+            + coming.max((parts - 1.0) * taking.max(part / self.link_rate));
         down.max(joined) + 2.0 * self.latency
     }
 
     /// The time for which the other children of the last node's parent have had its link to themselves. Unit: seconds.
-    fn before(&self, fan_out: f64) -> f64 {
+    fn head_start_of_siblings(&self, fan_out: f64) -> f64 {
         fan_out * (fan_out - 1.0) / 2.0 * self.skew / (self.nodes - 1.0)
     }
 
@@ -85,8 +83,8 @@ impl BroadcastJob {
     }
 }
 
-/// True if all nodes that start within `skew` seconds have their places before they look for none any more. The others read the file
-/// by themselves.
+/// True if all nodes that start within `skew` seconds get their places before they give up the search for the first node. Those
+/// that give up read the file by themselves.
 pub fn all_find_peers(nodes: f64, skew: f64) -> bool {
     nodes * PLACING.as_secs_f64() - skew < JOIN.as_secs_f64()
 }

@@ -198,11 +198,11 @@ fn broadcast(bytes: f64, parameters: &StartParameters, scale: &Scale) -> Broadca
     let job = BroadcastJob {
         nodes: scale.nodes,
         bytes,
-        link: parameters.network_rate,
+        link_rate: parameters.network_rate,
         latency: parameters.round_trip / 2.0,
-        file: parameters.client_rate.min(parameters.data_rate * scale.targets(parameters)),
-        file_wait: asks.dot(&parameters.latency()),
-        read: parameters.read,
+        file_rate: parameters.client_rate.min(parameters.data_rate * scale.targets(parameters)),
+        first_byte: asks.dot(&parameters.latency()),
+        small_read: parameters.read,
         skew: scale.last_start(),
     };
     Broadcast { seconds: job.seconds(), asks, bytes }

@@ -9,11 +9,11 @@ fn formula(job: &SimulatedJob) -> BroadcastJob {
     BroadcastJob {
         nodes: f64::from(job.nodes),
         bytes: job.bytes as f64,
-        link: job.link,
+        link_rate: job.link_rate,
         latency: job.latency.as_secs_f64(),
-        file: job.file.min(job.link),
-        file_wait: 4.0 * job.file_latency.as_secs_f64(),
-        read: 2.0 * job.file_latency.as_secs_f64(),
+        file_rate: job.file_rate.min(job.link_rate),
+        first_byte: 4.0 * job.file_latency.as_secs_f64(),
+        small_read: 2.0 * job.file_latency.as_secs_f64(),
         skew: job.skew.as_secs_f64(),
     }
 }
@@ -43,8 +43,10 @@ fn the_formula_is_within_15_percent_of_the_simulation() {
             65..=1024 => &[1_000_000, 10_000_000, 64_000_000],
             _ => &[10_000_000],
         };
-        for (bytes, (link, file)) in sizes.iter().flat_map(|bytes| RATES.map(|rates| (*bytes, rates))) {
-            assert_close(&SimulatedJob { link, file, ..SimulatedJob::new(nodes, bytes) });
+        for (bytes, (link_rate, file_rate)) in
+            sizes.iter().flat_map(|bytes| RATES.map(|rates| (*bytes, rates)))
+        {
+            assert_close(&SimulatedJob { link_rate, file_rate, ..SimulatedJob::new(nodes, bytes) });
         }
     }
     assert_close(&SimulatedJob::new(4096, 64_000_000));

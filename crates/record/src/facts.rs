@@ -14,6 +14,7 @@ use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
 
 /// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
@@ -76,8 +77,17 @@ pub(crate) fn tracer(process: Pid) -> Option<Pid> {
     field(Pid(tracer), "Tgid:").map(Pid)
 }
 
+/// The real user of a process. Source: `proc_pid_status(5)`.
+pub(crate) fn owner(process: Pid) -> Option<u32> {
+    status(process, "Uid:")
+}
+
 /// A number in `/proc/PID/status`. Source: `proc_pid_status(5)`.
 pub(crate) fn field(process: Pid, name: &str) -> Option<i32> {
+    status(process, name)
+}
+
+fn status<T: FromStr>(process: Pid, name: &str) -> Option<T> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }

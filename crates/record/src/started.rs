@@ -7,7 +7,7 @@
 //! ```text
 //! quiet  = time since the last news. News about data count only until the last code + the time to it + DATA_GRACE:
 //!          a program that reads one new file of data after another has started.
-//! needed = half of the time from the begin to the last code, within the limits' `quiet` and LONGEST_QUIET
+//! needed = half of the time from the start to the last code, within the limits' `quiet` and LONGEST_QUIET
 //! over   = quiet >= needed, or BUSY_CALLS calls without news and quiet >= needed / BUSY_SHARE
 //! ```
 //!

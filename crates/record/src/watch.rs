@@ -63,7 +63,11 @@ impl Watch {
                 self.begin_to_look(scope.clone())?;
             }
         }
+        let parent = std::os::unix::process::parent_id();
+        let is_orphan = || std::os::unix::process::parent_id() != parent;
         loop {
+            // A number that is free again may be that of a process to watch.
+            joined.except.retain(|&process| ProcessStat::read(process).is_some());
             let mut counter = WatchCounter::new(&self.tables);
             join::run(&joined, Instant::now(), &mut counter)?;
             if let Some(GaveWay { process, call }) = counter.gave_way {
@@ -81,7 +85,8 @@ impl Watch {
             }
             self.tables().pause();
             let may_come = !joined.with_descendants || !lock(&self.others).is_empty();
-            if self.ends.load(Ordering::Relaxed) || !may_come || !self.rest() {
+            if self.ends.load(Ordering::Relaxed) || !may_come || is_orphan() || !self.rest() || is_orphan() {
+                self.end();
                 return Ok(());
             }
         }
@@ -129,7 +134,8 @@ fn lock<Inner>(mutex: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 }
 
 impl WatchScope {
-    /// The processes of the scope that run now. One that sleeps uninterruptibly may hold up who attaches to it, and is found later.
+    /// The processes of the scope that run now. A process in uninterruptible sleep is left for a later look: attaching to it may
+    /// block.
     fn find(&self) -> BTreeSet<Pid> {
         let ourselves = Pid(std::process::id() as i32);
         let above = ancestors(ourselves);
@@ -143,7 +149,7 @@ impl WatchScope {
     fn has(&self, process: Pid) -> bool {
         match self {
             Self::Listed(processes) => processes.contains(&process),
-            Self::OfUser(user) => facts::field(process, "Uid:").is_some_and(|owner| owner as u32 == *user),
+            Self::OfUser(user) => facts::owner(process) == Some(*user),
             Self::OfJob(job) => !facts::name(process).starts_with("slurmstepd") && is_of_job(process, job),
         }
     }

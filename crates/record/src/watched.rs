@@ -47,9 +47,9 @@ impl OperationCounts {
 /// A process and its operations in an interval.
 #[derive(Clone, Debug)]
 pub struct WatchedProcess {
-    /// Its number.
+    /// Its process ID.
     pub process: Pid,
-    /// The begin of its command; escaped.
+    /// The first bytes of its command line, at most 512; escaped.
     pub command: String,
     /// Its operations.
     pub counts: OperationCounts,
@@ -98,7 +98,7 @@ const MOST_NOTES: usize = 8;
 /// Bytes of a command.
 const LONGEST_COMMAND: u64 = 512;
 
-/// What was counted since the last look.
+/// The counts since the last look.
 #[derive(Debug, Default)]
 pub(crate) struct WatchTables {
     interval: WatchedInterval,
@@ -305,7 +305,7 @@ impl Observer for WatchCounter<'_> {
     }
 }
 
-/// The begin of a process's command, or its name.
+/// The first bytes of a process's command line, or its name.
 fn command(thread: Pid) -> String {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(format!("/proc/{thread}/cmdline"));

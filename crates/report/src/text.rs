@@ -16,7 +16,7 @@ pub(crate) fn clean(text: &str) -> String {
     quell_base::escape(text)
 }
 
-/// At most `columns` wide: a third of the begin and the end stay, because paths differ at their end.
+/// At most `columns` wide: a third of the start and the end stay, because paths differ at their end.
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -29,7 +29,7 @@ pub(crate) fn shortened(text: &str, columns: usize) -> String {
     format!("{begin}{GAP}{}", &text[end..])
 }
 
-/// At most `columns` wide: the begin stays, because a command is known by it.
+/// At most `columns` wide: the start stays, because a command is known by it.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

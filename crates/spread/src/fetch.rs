@@ -130,7 +130,7 @@ impl PartFetcher<'_> {
                 PeerReply::Same { part, seal } if put.contains_key(&part) => {
                     let digest = put.remove(&part).ok_or(WRONG)?;
                     let right = self.shared.with(|known| known.key.confirms(part, &digest, &seal));
-                    if right != Some(true) || !self.shared.note(part, digest) {
+                    if right != Some(true) || !self.shared.record_part(part, digest) {
                         return Err(WRONG);
                     }
                 }
@@ -309,7 +309,7 @@ impl PartFetcher<'_> {
         while !given_up() {
             let part = match self.next_ask() {
                 Some((part, Some(put))) => {
-                    self.shared.note(part, put);
+                    self.shared.record_part(part, put);
                     continue;
                 }
                 Some((part, None)) => part,

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 /// Parts that are asked for at once: enough to fill a link over its latency, few enough to be soon overtaken by a part that is
 /// waited for.
-pub const WINDOW: usize = 8;
+pub(crate) const WINDOW: usize = 8;
 
 /// A peer that sends nothing for so long has died, or cannot be reached. It tells every [`PULSE`] that it lives.
-pub const SILENCE: Duration = Duration::from_secs(2);
+pub(crate) const SILENCE: Duration = Duration::from_secs(2);
 
 /// The interval at which a peer without news tells that it lives.
 pub const PULSE: Duration = Duration::from_millis(200);
 
 /// The longest that a part may be on its way: 1 MB/s. A slower peer is left.
-pub const PART_TIME: Duration = Duration::from_secs(1);
+pub(crate) const PART_TIME: Duration = Duration::from_secs(1);
 
 /// A peer that lives and has nothing new for so long waits for a file system that hangs.
-pub const STALL: Duration = Duration::from_secs(30);
+pub(crate) const STALL: Duration = Duration::from_secs(30);
 
 /// The longest that a part is left to a user of the copy, who reads it and may have died.
 pub(crate) const DEFERRED: Duration = Duration::from_secs(1);
@@ -210,14 +210,14 @@ impl Fetching {
 
 /// The pace at which a source brings parts, from its first one on: it may have waited for that one itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pace {
+pub(crate) struct Pace {
     began: Option<Duration>,
     parts: u32,
 }
 
 impl Pace {
     /// A part has arrived.
-    pub fn arrived(&mut self, now: Duration) {
+    pub(crate) fn arrived(&mut self, now: Duration) {
         match self.began {
             None => self.began = Some(now),
             Some(_) => self.parts += 1,
@@ -225,18 +225,18 @@ impl Pace {
     }
 
     /// True if another source, that takes `part` for each, is faster. No source is judged by less than [`SAMPLE`].
-    pub fn is_slower_than(&self, part: Duration, now: Duration) -> bool {
+    pub(crate) fn is_slower_than(&self, part: Duration, now: Duration) -> bool {
         let elapsed = self.began.map_or(Duration::ZERO, |began| now.saturating_sub(began));
         elapsed >= SAMPLE && elapsed > part * self.parts.max(1)
     }
 }
 
 /// The time by which a source is judged.
-pub const SAMPLE: Duration = Duration::from_millis(300);
+pub(crate) const SAMPLE: Duration = Duration::from_millis(300);
 
 /// The parts that a peer asked for and has not got.
 #[derive(Debug)]
-pub struct Serving<Ask>(VecDeque<Ask>);
+pub(crate) struct Serving<Ask>(VecDeque<Ask>);
 
 impl<Ask> Default for Serving<Ask> {
     fn default() -> Self {
@@ -246,13 +246,13 @@ impl<Ask> Default for Serving<Ask> {
 
 impl<Ask> Serving<Ask> {
     /// Notes that the peer asks. False for a peer that asks for more at once than any does.
-    pub fn ask(&mut self, ask: Ask) -> bool {
+    pub(crate) fn ask(&mut self, ask: Ask) -> bool {
         self.0.push_back(ask);
         self.0.len() <= WINDOW
     }
 
     /// Takes the first of its asks that can be answered.
-    pub fn next(&mut self, can_answer: impl Fn(&Ask) -> bool) -> Option<Ask> {
+    pub(crate) fn next(&mut self, can_answer: impl Fn(&Ask) -> bool) -> Option<Ask> {
         let first = self.0.iter().position(can_answer)?;
         self.0.remove(first)
     }

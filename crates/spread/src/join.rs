@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The pauses of a node that has not found the first one. Pure.
 #[derive(Clone, Copy, Debug)]
-pub struct JoinPauses(Duration);
+pub(crate) struct JoinPauses(Duration);
 
 impl Default for JoinPauses {
     fn default() -> Self {
@@ -29,7 +29,7 @@ impl Default for JoinPauses {
 
 impl JoinPauses {
     /// The time until it looks again.
-    pub fn take(&mut self) -> Duration {
+    pub(crate) fn take(&mut self) -> Duration {
         let pause = self.0;
         self.0 = (pause * 2).min(LONGEST_PAUSE);
         pause

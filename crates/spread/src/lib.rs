@@ -38,14 +38,12 @@ mod state;
 
 pub use beside::{Beside, FileTakes, PartHere, PartSource};
 pub use error::SpreadError;
-pub use fetching::{
-    Fetching, PART_TIME, PULSE, Pace, SAMPLE, SILENCE, STALL, Serving, SourceVerdict, WINDOW,
-};
-pub use join::{Contact, JOIN, JoinPauses, Redeem};
+pub use fetching::{Fetching, PULSE, SourceVerdict};
+pub use join::{Contact, JOIN, Redeem};
 pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
 pub use note::{JobNote, NOTE_MAX};
 pub use parts::{FileFacts, PART};
-pub use places::{CHILDREN_MAX, CONNECTIONS_MAX, NodePlace, NodePlaces, WAITING_MAX, fan_out, levels};
+pub use places::{NodePlace, fan_out, levels};
 pub use serve::Credential;
-pub use sources::{PartsOrigin, PeerFault, READERS, Rival, SourceOrder};
+pub use sources::READERS;

@@ -10,11 +10,11 @@ pub const NOTE_MAX: usize = 64 << 10;
 /// A note of the first node's users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobNote {
-    /// It is being made.
+    /// A note is being made, and follows.
     Coming,
-    /// None comes.
+    /// No note will come.
     Withdrawn,
-    /// It is there. Shape: at most [`NOTE_MAX`] bytes.
+    /// The note. Shape: at most [`NOTE_MAX`] bytes.
     Here(Vec<u8>),
 }
 

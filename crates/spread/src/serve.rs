@@ -30,19 +30,19 @@ pub(crate) struct PeerServer<'a> {
     pub(crate) key: &'a MeetingKey,
     pub(crate) credential: Option<Credential<'a>>,
     pub(crate) stop: Stop<'a>,
-    door: Mutex<Door>,
+    queue: Mutex<ConnectionQueue>,
     next: AtomicU64,
 }
 
 /// Connections: those that threads attend to, and those that wait for one.
 #[derive(Debug)]
-struct Door {
+struct ConnectionQueue {
     attended: usize,
     most: usize,
     waiting: VecDeque<TcpStream>,
 }
 
-impl Door {
+impl ConnectionQueue {
     /// Gives a connection back that a thread of its own is to attend to. Too many that wait are sent away.
     fn open(&mut self, stream: TcpStream) -> Option<TcpStream> {
         if self.attended < self.most {
@@ -70,29 +70,29 @@ impl<'a> PeerServer<'a> {
         (key, credential): (&'a MeetingKey, Option<Credential<'a>>),
         stop: Stop<'a>,
     ) -> Self {
-        let door = Door { attended: 0, most: CONNECTIONS_MAX, waiting: VecDeque::new() };
-        let (door, next) = (Mutex::new(door), AtomicU64::new(0));
-        Self { shared, listener, interface, key, credential, stop, door, next }
+        let queue = ConnectionQueue { attended: 0, most: CONNECTIONS_MAX, waiting: VecDeque::new() };
+        let (queue, next) = (Mutex::new(queue), AtomicU64::new(0));
+        Self { shared, listener, interface, key, credential, stop, queue, next }
     }
 
     /// Serves until the node ends.
     pub(crate) fn serve<'s>(&'s self, scope: &'s Scope<'s, '_>) {
         while !self.shared.lock().ends {
             let Ok(stream) = self.next_connection() else {
-                // Without descriptors the peer stays at the door.
+                // Without descriptors the peer waits in the kernel.
                 std::thread::sleep(PULSE / 10);
                 continue;
             };
-            let Some(stream) = self.door().open(stream) else { continue };
+            let Some(stream) = self.queue().open(stream) else { continue };
             let attend = move || self.attend_all(stream, scope);
             if std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, attend).is_err() {
-                self.door().attended -= 1;
+                self.queue().attended -= 1;
             }
         }
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, ConnectionQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Attends to a connection, and then to those that wait: a job's nodes come all at once, and one that is sent away comes late.
@@ -102,7 +102,7 @@ impl<'a> PeerServer<'a> {
             // A peer that fails goes elsewhere.
             _ = self.attend(stream, scope);
             self.shared.tell();
-            next = self.door().next();
+            next = self.queue().next();
         }
     }
 
@@ -340,12 +340,12 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let stop = || false;
         let server = PeerServer::new(&shared, (&listener, None), (&key, None), &stop);
-        server.door().most = 4;
+        server.queue().most = 4;
         let (server, tries) = (&server, &AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(move || server.serve(scope));
             let idle: Vec<_> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
-            while server.door().attended < 4 {
+            while server.queue().attended < 4 {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let theirs = key.clone();
@@ -356,12 +356,12 @@ mod tests {
                 };
                 join(&find, &|_| None, (1, None), &|| false).map(|(_, place)| place.number)
             });
-            while server.door().waiting.is_empty() && tries.load(Ordering::Relaxed) < 2 {
+            while server.queue().waiting.is_empty() && tries.load(Ordering::Relaxed) < 2 {
                 std::thread::sleep(Duration::from_millis(1));
             }
             drop(idle);
             assert_eq!((joins.join().unwrap(), tries.load(Ordering::Relaxed)), (Some(1), 1));
-            assert_eq!(server.door().waiting.len(), 0);
+            assert_eq!(server.queue().waiting.len(), 0);
             shared.end();
         });
     }

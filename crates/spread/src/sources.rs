@@ -6,18 +6,18 @@ use std::time::Duration;
 /// Parts that a node reads from the file system at once: enough for its round trips to overlap.
 pub const READERS: usize = 4;
 
-/// Peers that are slower than the file system, after which no other is tried.
+/// Peers found slower than the file system after which a node reads the file system.
 const SLOWER_MAX: u32 = 2;
 
-/// So many times faster the file system must be: peers have kept the other nodes from it when it was measured.
+/// The factor by which the file system must be faster than a peer: it was measured while peers kept the other nodes from it.
 const CLEARLY: u32 = 2;
 
-/// Each time that users have waited for peers so much longer than for the file system, that is measured.
+/// Once users have waited so long for peers, the file system is measured; again after each further wait of this length.
 const HURRY: Duration = Duration::from_millis(200);
 
 /// A place to fetch from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartsOrigin {
+pub(crate) enum PartsOrigin {
     /// The ancestor with this index.
     Ancestor(usize),
     /// The file system, which is the last.
@@ -26,7 +26,7 @@ pub enum PartsOrigin {
 
 /// The reason that a peer is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerFault {
+pub(crate) enum PeerFault {
     /// It is dead, slow or wrong: another one may do better.
     Fails,
     /// It brings less in the same time than the file system.
@@ -35,7 +35,7 @@ pub enum PeerFault {
 
 /// The ancestors that a node fetches from, the nearest first, and then the file system.
 #[derive(Clone, Debug)]
-pub struct SourceOrder {
+pub(crate) struct SourceOrder {
     ancestors: usize,
     next: usize,
     slower: u32,
@@ -43,13 +43,13 @@ pub struct SourceOrder {
 
 impl SourceOrder {
     /// Of a node with so many ancestors.
-    pub fn new(ancestors: usize) -> Self {
+    pub(crate) fn new(ancestors: usize) -> Self {
         Self { ancestors, next: 0, slower: 0 }
     }
 
     /// The source to fetch from.
-    pub fn current(&self) -> PartsOrigin {
-        // One that is slower may have a slow link of its own. Two have not.
+    pub(crate) fn current(&self) -> PartsOrigin {
+        // A single slow peer may have a slow link of its own. With two, the other peers are likely to be slow too.
         match self.next < self.ancestors && self.slower < SLOWER_MAX {
             true => PartsOrigin::Ancestor(self.next),
             false => PartsOrigin::File,
@@ -57,7 +57,7 @@ impl SourceOrder {
     }
 
     /// The peer is left.
-    pub fn leave(&mut self, fault: PeerFault) {
+    pub(crate) fn leave(&mut self, fault: PeerFault) {
         self.next += 1;
         self.slower += u32::from(fault == PeerFault::Slower);
     }
@@ -65,7 +65,7 @@ impl SourceOrder {
 
 /// The file system, to which a peer is compared.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rival {
+pub(crate) struct Rival {
     /// Times that it was measured, or is being measured.
     measured: u32,
     is_running: bool,
@@ -75,7 +75,7 @@ pub struct Rival {
 
 impl Rival {
     /// True if the file system is to be measured now, since users have waited so long for peers.
-    pub fn begins(&mut self, waited: Duration) -> bool {
+    pub(crate) fn begins(&mut self, waited: Duration) -> bool {
         let begins = !self.is_running && waited >= HURRY * (self.measured + 1);
         self.measured += u32::from(begins);
         self.is_running |= begins;
@@ -83,13 +83,13 @@ impl Rival {
     }
 
     /// It took so long for each of the parts that were read at once. A file system that gives nothing is not measured again.
-    pub fn ended(&mut self, part: Duration) {
+    pub(crate) fn ended(&mut self, part: Duration) {
         self.is_running = false;
         self.part = Some(part);
     }
 
     /// True if the file system has proved to be faster than the peer.
-    pub fn wins(&self, pace: &Pace, now: Duration) -> bool {
+    pub(crate) fn wins(&self, pace: &Pace, now: Duration) -> bool {
         self.part.is_some_and(|part| pace.is_slower_than(part * CLEARLY, now))
     }
 }

@@ -195,13 +195,13 @@ impl<'a> SharedState<'a> {
         start: u64,
     ) -> std::io::Result<bool> {
         self.copy.write_all_at(bytes, start)?;
-        let kept = self.note(part, digest);
+        let kept = self.record_part(part, digest);
         self.beside.arrived(part, source);
         Ok(kept)
     }
 
-    /// Notes that a part is in the copy. False if it was not asked for.
-    pub(crate) fn note(&self, part: u32, digest: Digest) -> bool {
+    /// Records that a part is in the copy. False if it was not asked for.
+    pub(crate) fn record_part(&self, part: u32, digest: Digest) -> bool {
         let now = self.now();
         let kept = self.with(|known| {
             let asked = known.fetching.arrived(part, now);

@@ -58,7 +58,7 @@ class Trace(Generic[F]):
     variables = _Table("variables that steer searches, of each execution")
     mounts = _Table("the mounts that the processes saw")
     namespaces = _Table("which mount namespace a process saw, and since when")
-    descriptors = _Table("working directory and open descriptors at the begin")
+    descriptors = _Table("working directory and open descriptors at the start")
     links = _Table("symbolic links met on the way of a path")
     files = _Table("identity of each file that was opened")
     elf = _Table("what each loaded program and library asks for")

@@ -7,7 +7,7 @@
 
 /// Stands for a part that changes from run to run.
 const MARK: &[u8] = b"[..]";
-/// Directories, at the begin of a path, below which names are made up by programs.
+/// Directories, at the start of a path, below which names are made up by programs.
 const TEMPORARY: &[&[u8]] = &[b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/dev/pts/", b"/run/", b"/proc/"];
 /// Names of such directories anywhere.
 const TEMPORARY_NAMES: &[&[u8]] = &[b"tmp", b".tmp", b"temp", b"TMP"];

@@ -72,7 +72,7 @@ pub struct Transfers {
     /// Calls that moved something and began where the one before on the same open file ended; of the first of an open
     /// file, those that began at its begin, or at a place that is not known.
     pub sequential: u64,
-    /// Calls that moved a whole stripe, or several, from the begin of one; zero where the layout is not known.
+    /// Calls that moved a whole stripe, or several, from the start of one; zero where the layout is not known.
     pub stripe_sized: u64,
     /// Calls that left a gap behind the one before on the same open file.
     pub gaps: u64,

@@ -6,7 +6,7 @@ use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::{Effect, RemovedKind};
 use super::image;
 use super::limits::ABSENT_ATTRIBUTES;
-use super::words::{count, directory, quoted};
+use super::words::{count, directory, last, quoted};
 use quell_base::escape;
 use std::collections::BTreeMap;
 
@@ -16,30 +16,33 @@ pub(super) fn absent(case: &Case<'_>) -> Vec<Found> {
     let mut effect = Effect::default();
     let mut directories = BTreeMap::<&[u8], u64>::new();
     for (number, path, counts) in asked() {
-        let questions = u64::from(counts.habits.no_attributes);
-        effect.remove(number, RemovedKind::NoAttribute, questions);
-        *directories.entry(directory(path)).or_default() += questions;
+        let operations = u64::from(counts.habits.no_attributes);
+        effect.remove(number, RemovedKind::NoAttribute, operations);
+        *directories.entry(directory(path)).or_default() += operations;
     }
-    let questions = effect.removed();
-    let rows = directories.iter().map(|(path, questions)| (*questions, *path)).collect();
-    let change = match is_listing(case) {
-        true => listed_by_find(&directories, effect),
+    let operations = effect.removed();
+    let listed: Vec<_> = directories.iter().filter(|(_, count)| **count * LISTED > operations).collect();
+    let covered: u64 = listed.iter().map(|(_, count)| **count).sum();
+    let change = match is_listing(case) && covered * NEARLY_ALL.1 >= operations * NEARLY_ALL.0 && covered > 0
+    {
+        true => listed_by_find(listed.iter().map(|(path, _)| **path), effect),
         false => {
             image::serving(case, asked().map(|(_, path, counts)| (path, counts.habits.no_attributes.into())))
         }
     };
+    let rows = directories.iter().map(|(path, operations)| (*operations, *path)).collect();
     Draft {
         limit: &ABSENT_ATTRIBUTES,
-        measured: case.each(questions),
+        measured: case.each(operations),
         title: format!(
             "{} asked for extended attributes of {} and found none",
-            count(questions, "operation"),
+            count(operations, "operation"),
             count(asked().count() as u64, "path")
         ),
-        evidence: largest(rows, |questions, path| {
-            format!("{}: {}", escape(path), count(questions, "question"))
+        evidence: largest(rows, |operations, path| {
+            format!("{}: {}", escape(path), count(operations, "operation"))
         }),
-        operations: questions,
+        operations,
         change,
     }
     .over(case)
@@ -47,25 +50,32 @@ pub(super) fn absent(case: &Case<'_>) -> Vec<Found> {
     .collect()
 }
 
-/// True where every program that counts is `ls`: its long format shows whether a file has an access list, and asks for it.
+/// True where `ls` asked nearly everything: its long format shows whether a file has an access list, and asks for it.
 fn is_listing(case: &Case<'_>) -> bool {
-    let most = case.summary.commands.iter().max_by_key(|(_, counts)| counts.metadata_operations);
-    most.and_then(|(words, _)| words.first())
-        .is_some_and(|program| super::words::last(program.as_bytes()) == b"ls")
+    let [mut all, mut by_ls] = [0, 0];
+    for (words, counts) in &case.summary.commands {
+        all += counts.metadata_operations;
+        let is_ls = words.first().is_some_and(|program| last(program.as_bytes()) == b"ls");
+        by_ls += if is_ls { counts.metadata_operations } else { 0 };
+    }
+    by_ls * NEARLY_ALL.1 >= all * NEARLY_ALL.0
 }
 
-/// `find -ls` prints the same columns without the sign for an access list. Without `TZ` it asks for `/etc/localtime` at each file.
-fn listed_by_find(directories: &BTreeMap<&[u8], u64>, effect: Effect) -> RemedyDraft {
-    // A directory that was listed was asked for its own attributes too: that of its parent is no reason to list the parent.
-    let listed = directories.iter().filter(|(_, questions)| **questions * LISTED > effect.removed());
-    let words: Vec<_> = listed.map(|(path, _)| quoted(path)).collect();
+/// `find -ls` prints the same columns, but no sign for an access list. Without `TZ` it looks at `/etc/localtime` for each file.
+fn listed_by_find<'a>(directories: impl Iterator<Item = &'a [u8]>, effect: Effect) -> RemedyDraft {
     RemedyDraft::of(
         "list it with `find`, which prints the same without the sign for an access list",
-        format!("TZ=:/etc/localtime find {} -maxdepth 1 -ls", words.join(" ")),
+        format!(
+            "TZ=:/etc/localtime find {} -maxdepth 1 -ls",
+            directories.map(quoted).collect::<Vec<_>>().join(" ")
+        ),
         Cost::Program,
         effect,
     )
 }
 
-/// A directory with less than one part in so many of the questions is left out of a command.
+/// A directory with at most one part in so many of the operations is left out of a command: `ls DIR` also asks for the attributes of
+/// DIR itself, which count for its parent.
 const LISTED: u64 = 10;
+/// The part that nearly all operations are: numerator and denominator.
+const NEARLY_ALL: (u64, u64) = (9, 10);

@@ -1,5 +1,5 @@
-//! matplotlib without a directory that it may write: it reads every font of the system at each start, for a list of fonts that
-//! it removes at its end.
+//! matplotlib without a directory that it may write to: at each start it reads every font of the system, for a list of fonts
+//! that it removes at its end.
 
 use super::Cost;
 use super::case::Case;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Directories of fonts and of fontconfig, which matplotlib asks by way of `fc-list`. Source: `fonts.conf(5)`,
 /// `matplotlib.font_manager`.
-const PLACES: [&[u8]; 7] = [
+const FONT_DIRECTORIES: [&[u8]; 7] = [
     b"/etc/fonts",
     b"/usr/share/fontconfig",
     b"/usr/share/fonts",
@@ -23,7 +23,7 @@ const PLACES: [&[u8]; 7] = [
 ];
 
 /// `font-cache`.
-pub(super) fn cache(case: &Case<'_>) -> Vec<Found> {
+pub(super) fn font_cache(case: &Case<'_>) -> Vec<Found> {
     let lists: Vec<&[u8]> = lists(case);
     if lists.is_empty() {
         return Vec::new();
@@ -32,7 +32,8 @@ pub(super) fn cache(case: &Case<'_>) -> Vec<Found> {
     let mut effect = Effect::default();
     let mut places = BTreeMap::<&[u8], u64>::new();
     for (number, path, counts) in case.numbered() {
-        let place = place(path).or_else(|| temporary.iter().copied().find(|place| is_within(path, place)));
+        let place =
+            font_directory(path).or_else(|| temporary.iter().copied().find(|place| is_within(path, place)));
         if let Some(place) = place {
             *places.entry(place).or_default() += counts.metadata_operations;
             effect.remove(number, RemovedKind::All, counts.metadata_operations);
@@ -52,7 +53,7 @@ pub(super) fn cache(case: &Case<'_>) -> Vec<Found> {
         }),
         operations,
         change: RemedyDraft::of(
-            "give matplotlib a directory that it may write; one start fills it for all later ones",
+            "give matplotlib a directory that it may write to; the first start fills it for all later ones",
             "export MPLCONFIGDIR=\"$PWD/.matplotlib\"",
             Cost::Nothing,
             effect,
@@ -73,12 +74,12 @@ fn lists<'a>(case: &Case<'a>) -> Vec<&'a [u8]> {
 }
 
 /// The directory of fonts or of their configuration that a path lies in; for the fonts of a package, `mpl-data/fonts` in it.
-fn place(path: &[u8]) -> Option<&[u8]> {
+fn font_directory(path: &[u8]) -> Option<&[u8]> {
     let of_package = || {
         let at = path.windows(PACKAGED.len()).position(|part| part == PACKAGED)?;
         Some(&path[..at + PACKAGED.len()]).filter(|place| is_within(path, place))
     };
-    PLACES
+    FONT_DIRECTORIES
         .into_iter()
         .find(|place| is_within(path, place))
         .or_else(of_package)

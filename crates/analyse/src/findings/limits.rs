@@ -26,7 +26,7 @@ macro_rules! limits {
 // Each figure is that of one recording: several recordings are averaged, so that more ranks do not make more findings.
 limits! {
     ABSENT_ATTRIBUTES "absent-attributes" 500.0 "operations"
-        "questions of a recording for extended attributes that are absent";
+        "calls such as `getxattr` of a recording that found no extended attribute";
     CHATTY_OUTPUT "chatty-output" 1000.0 "writes"
         "writes to standard output and standard error by each rank of a job";
     COLLECTIVE_BUFFERING "collective-buffering" 1000.0 "writes"

@@ -60,7 +60,7 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["python-imports"], python::imports),
     (&["python-bytecode"], python::bytecode),
     (&["absent-attributes"], attributes::absent),
-    (&["font-cache"], fonts::cache),
+    (&["font-cache"], fonts::font_cache),
     (&["julia-without-image"], julia::julia),
     (&["module-tree-walk"], modules::walks),
     (&["module-rc-files"], modules::rc_files),

@@ -14,7 +14,7 @@ pub(super) fn polling(case: &Case<'_>) -> Vec<Found> {
     let mut rows = Vec::new();
     for (path, time) in &case.summary.awaited {
         let Some((number, counts)) = case.path(path) else { continue };
-        // One look a second, and one at the begin, stay.
+        // One look a second, and one at the start, stay.
         let stay = time.0 / SECOND + case.starts;
         effect.remove(number, RemovedKind::All, counts.metadata_operations.saturating_sub(stay));
         rows.push((counts.metadata_operations, path));

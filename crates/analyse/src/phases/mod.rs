@@ -44,7 +44,7 @@ pub enum Phase {
     Loader,
     /// Imports and configuration, until nothing new is loaded.
     Initialisation,
-    /// Between the begin and the end of MPI's initialisation.
+    /// Between the start and the end of MPI's initialisation.
     MpiInit,
     /// Everything later.
     Steady,

@@ -48,7 +48,7 @@ impl<'a> Search<'a> {
         self.hit = Some((entry, place));
     }
 
-    /// The last entry was not part of this search, but the begin of `other`, where it stands at `position`.
+    /// The last entry was not part of this search, but the start of `other`, where it stands at `position`.
     pub(super) fn move_last(&mut self, other: &mut Self, position: u32) {
         if let Some(look) = self.looks.pop() {
             other.looks.push(Look { position, ..look });

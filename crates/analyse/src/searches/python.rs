@@ -245,7 +245,7 @@ impl<'a> Python<'a> {
     }
 
     /// An entry that was taken up behind all others when a search had gone through them, and is followed by the first:
-    /// it was the begin of the next search, and stands before all.
+    /// it was the start of the next search, and stands before all.
     fn settle(&mut self, event: &Event, next: usize, book: &mut SearchBook<'a>) {
         let fresh = self.current.as_ref().filter(|current| self.entries[current.last].fresh);
         let Some(entry) = fresh.filter(|current| current.thread == event.thread).map(|current| current.last)

@@ -3,13 +3,12 @@
 use crate::failure::{ERROR, Failure};
 use crate::flags::Collect;
 use crate::printer::Printer;
-use crate::{host, traces};
+use crate::{host, traces, users};
 use quell_base::number::counted;
 use quell_base::shown;
 use quell_fleet::{Compacted, DataSet, Engine, FleetError, JobRow, Replaced};
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::process::Command;
 
 pub(crate) fn run(flags: &Collect, printer: &mut Printer) -> Result<u8, Failure> {
     let data_set = DataSet::new(&flags.output);
@@ -42,7 +41,7 @@ fn compact(data_set: &DataSet, printer: &Printer) -> Result<u8, Failure> {
 
 fn add(flags: &Collect, data_set: &DataSet, printer: &Printer) -> Result<(), Failure> {
     let mut names = HashMap::new();
-    let mut name = |user: u32| names.entry(user).or_insert_with(|| user_name(user)).clone();
+    let mut name = |user: u32| names.entry(user).or_insert_with(|| users::name(user)).clone();
     let jobs = flags.traces.iter().map(|trace| JobRow::of(trace, &mut name));
     let jobs = jobs.collect::<Result<Vec<_>, _>>().map_err(explain)?;
     let Replaced(again) = data_set.append(&jobs).map_err(explain)?;
@@ -61,12 +60,6 @@ fn add(flags: &Collect, data_set: &DataSet, printer: &Printer) -> Result<(), Fai
 }
 
 /// The name of a user, as the node knows it. The binary is static and asks no directory service itself.
-fn user_name(user: u32) -> Option<String> {
-    let output = Command::new("getent").args(["passwd", &user.to_string()]).output().ok()?;
-    let line = String::from_utf8_lossy(&output.stdout);
-    line.split(':').next().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
-}
-
 /// A failure of the data set, with what helps.
 pub(super) fn explain(error: FleetError) -> Failure {
     let hint = match &error {
@@ -84,7 +77,7 @@ pub(super) fn explain(error: FleetError) -> Failure {
             "`runuser -u USER -- quell collect ...`, as a user who may write there".to_owned()
         }
         FleetError::NotOfRoot { owner, .. } => {
-            let owner = user_name(*owner).unwrap_or_else(|| owner.to_string());
+            let owner = users::name(*owner).unwrap_or_else(|| owner.to_string());
             format!("`runuser -u {} -- quell collect ...`", quell_base::escape(owner))
         }
         FleetError::WrongFile { .. } => {

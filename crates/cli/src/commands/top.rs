@@ -12,26 +12,27 @@ use super::record::explain;
 use crate::failure::{ERROR, Failure};
 use crate::flags::Top;
 use crate::printer::{Printer, Reader};
-use crate::screen::{Screen, Terminal, lines};
+use crate::screen::{Screen, Terminal, terminal_lines};
 use crate::signals::Signals;
+use crate::users;
 use quell_record::{
     OperationCounts, RecordError, Watch, WatchScope, WatchedDirectory, WatchedInterval, WatchedProcess,
 };
 use quell_report::terminal;
 use quell_report::view::{SCHEMA_VERSION, TopCounts, TopDirectory, TopProcess, TopView};
 use quell_trace::{Exit, Pid};
-use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest wait for a key before signals and the end of all processes are looked for.
+/// The longest wait for a key. After it, signals and the end of all watched processes are looked for.
 const STEP: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(flags: &Top, printer: &Printer) -> Result<u8, Failure> {
     let (scope, watching) = scope(flags)?;
     let terminal = Terminal::of_stdout().filter(|_| !flags.json);
-    if let Some(exit) = quell_record::guard().map_err(ours)? {
-        if let (Exit::Signal(_), Some(terminal)) = (exit, &terminal) {
+    if let Some(exit) = quell_record::guard().map_err(own_failure)? {
+        // A second interrupt ends the child at once, with a status of its own.
+        if let (Exit::Signal(_) | Exit::Status(129..), Some(terminal)) = (exit, &terminal) {
             terminal.restore();
         }
         return Ok(u8::try_from(exit.shell_status()).unwrap_or(ERROR));
@@ -45,10 +46,10 @@ pub(crate) fn run(flags: &Top, printer: &Printer) -> Result<u8, Failure> {
     let outcome = shown.until_ended(terminal.as_ref(), printer);
     watch.end();
     let watched = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    outcome.and(watched.map_err(ours)).map(|()| 0)
+    outcome.and(watched.map_err(own_failure)).map(|()| 0)
 }
 
-fn ours(error: RecordError) -> Failure {
+fn own_failure(error: RecordError) -> Failure {
     explain(error).status(ERROR)
 }
 
@@ -56,7 +57,7 @@ fn ours(error: RecordError) -> Failure {
 fn scope(flags: &Top) -> Result<(WatchScope, String), Failure> {
     let numbers: Vec<Pid> = flags.pids.iter().flat_map(|list| &list.0).copied().map(Pid).collect();
     if !numbers.is_empty() {
-        let processes = quell_record::joinable(&numbers).map_err(ours)?;
+        let processes = quell_record::joinable(&numbers).map_err(own_failure)?;
         let name = match &processes[..] {
             [process] => format!("process {process}"),
             processes => format!("{} processes", processes.len()),
@@ -68,7 +69,7 @@ fn scope(flags: &Top) -> Result<(WatchScope, String), Failure> {
         return Ok((WatchScope::OfJob(job), name));
     }
     let ourselves = rustix::process::getuid().as_raw();
-    let user = flags.user.as_deref().map_or(Ok(ourselves), number_of)?;
+    let user = flags.user.as_deref().map_or(Ok(ourselves), users::number)?;
     if user == 0 {
         let failure =
             Failure::message("the processes of root are not watched as a whole: file systems wait for some");
@@ -76,18 +77,6 @@ fn scope(flags: &Top) -> Result<(WatchScope, String), Failure> {
     }
     let name = flags.user.clone().unwrap_or_else(|| user.to_string());
     Ok((WatchScope::OfUser(user), format!("user {name}")))
-}
-
-/// The number of a user. The binary is static and asks no directory service itself.
-fn number_of(user: &str) -> Result<u32, Failure> {
-    if let Ok(number) = user.parse() {
-        return Ok(number);
-    }
-    let output = Command::new("id").args(["-u", "--", user]).output()?;
-    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|_| {
-        let failure = Failure::message(format!("there is no user `{}` here", quell_base::escape(user)));
-        failure.hint("`getent passwd` lists users; numbers are accepted too")
-    })
 }
 
 /// The loop that shows what was counted.
@@ -151,7 +140,7 @@ impl Shown<'_> {
     }
 
     fn text(&self, view: &TopView, printer: &Printer) -> String {
-        let lines = Terminal::of_stdout().map(|_| lines());
+        let lines = Terminal::of_stdout().map(|_| terminal_lines());
         terminal::top(view, lines, printer.style())
     }
 

@@ -181,7 +181,7 @@ pub struct SynthSearchPath {
     /// Names that are looked for.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = up_to(100_000))]
     pub names: u32,
-    /// In which directory each name is found, such as 1,5,30, again from the begin when there are more names; 0 is
+    /// In which directory each name is found, such as 1,5,30, again from the start when there are more names; 0 is
     /// nowhere [default: as many names in each directory].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub positions: Vec<u32>,

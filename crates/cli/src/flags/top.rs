@@ -6,12 +6,13 @@ use std::time::Duration;
 
 /// Watch the metadata operations of running processes: how many, of which kind, by whom, in which directories.
 ///
-/// A screen a second on a terminal, and `q` or Ctrl-C ends it; elsewhere one text after the other. The processes are those of a user,
-/// of a job, or named ones with their descendants. The processes and threads that they create are watched too. All of them run on
-/// afterwards, also when quell is killed. Meanwhile each of their calls stops twice.
+/// On a terminal the screen is redrawn once a second; `q` or Ctrl-C ends it. In a pipe or a file, one text follows the other. The
+/// processes are those of a user or of a job, or the named ones with their descendants. Processes and threads that they start are
+/// watched too. All of them run on afterwards, even when quell is killed. While quell watches, each of their calls stops twice.
 ///
-/// Left out: processes that may not be traced, servers of FUSE, and those above quell, such as its shell. A process that traces
-/// another, or that executes a set-user-ID program, is left out from then on; for a second nothing is counted then.
+/// Not watched: processes that may not be traced, FUSE servers, and the ancestors of quell, such as its shell. A process that
+/// traces another one, executes a set-user-ID program or opens `/dev/fuse` is left out from then on; nothing is counted during
+/// the following second.
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]

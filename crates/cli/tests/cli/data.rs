@@ -52,7 +52,7 @@ fn privileged_requests_are_counted_where_they_lie() {
     let report = report(&test, &["t"]);
     for (name, direction, expected) in [
         ("sequential", "writes", [100, 51_200, 100, 0, 0]),
-        // 4000 in a row by two processes and two descriptors, a gap, the rest, nothing; then from the begin again.
+        // 4000 in a row by two processes and two descriptors, a gap, the rest, nothing; then from the start again.
         ("sequential", "reads", [8, 4000 + 41_200 + 1200, 6, 1, 6000]),
         ("strided", "writes", [10, 40_960, 1, 9, 36_864]),
         ("backwards", "writes", [5, 5000, 1, 1, 1000]),
@@ -170,7 +170,7 @@ fn privileged_mpi_initialises_between_its_marks() {
     }
 }
 
-/// Metadata operations before the begin and before the end of MPI_Init.
+/// Metadata operations before the start and before the end of MPI_Init.
 fn marks(test: &Test, trace: &str) -> [u64; 2] {
     let trace = quell_trace::Trace::open(&[test.path(trace)]).unwrap();
     let recording = &trace.recordings[0];

@@ -445,3 +445,17 @@ fn privileged_a_file_on_the_nodes_disk_stays_there_when_its_copy_is_not_on_stabl
     assert_eq!(outcome.stdout, "125\nold\nnew\na\na\n", "{outcome}");
     assert!(outcome.stderr.contains("first `a`: EIO"), "{outcome}");
 }
+
+#[test]
+fn privileged_a_server_killed_while_it_keeps_one_directory_loses_no_spilled_file_of_another() {
+    let Some(test) = Test::privileged(INJECTED) else { return };
+    test.script("mkdir first second").succeeds();
+    let kill = "strace -f -qqq -o traced -e trace=fsync -e inject=fsync:signal=KILL:when=1";
+    let script = format!(
+        "{kill} $quell run --scratch first --scratch second --scratch-memory 0 --keep -- \
+         sh -c 'echo a > first/a; echo b > second/b'; for d in first second; do $quell -q run --scratch $d -- true; done; \
+         cat first/.quell-*/[0-9]* second/.quell-*/[0-9]*"
+    );
+    let outcome = test.script(&script);
+    assert_eq!(outcome.stdout, "a\nb\n", "{outcome}");
+}

@@ -190,7 +190,7 @@ fn privileged_a_scratch_directory_is_counted() {
     );
     let spilled = ["spilled_files", "spilled_bytes", "kept_files", "kept_bytes"];
     assert_eq!(spilled.map(|name| count(&[name])), [0; 4], "{stats}");
-    // What memory has no room for, what is kept, and two directories.
+    // Spilled files, kept files, and two directories.
     let run = "$quell -q run --scratch tmp --scratch other --scratch-memory 0 --keep --output log --stats kept.json";
     let job =
         "echo new > tmp/new; echo more >> tmp/new; echo other > other/new; : > tmp/empty; echo x >> tmp/old";

@@ -55,7 +55,7 @@ impl Budget {
 /// Content of a file; the size is the inode's.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// The original's still, in the state that it had when something else of the file was changed.
+    /// Still that of the original, which must be in the state in which a program first changed the file's attributes or names.
     Original(OriginalState),
     Memory(Pieces),
     Stored(Stored),

@@ -85,6 +85,8 @@ impl RoomOwner {
 #[derive(Debug)]
 pub(super) struct ScratchRoom {
     name: String,
+    /// As it was made, or changed last.
+    kind: RoomKind,
     pub(super) directory: Arc<OwnedFd>,
     /// The paths of files that stay in it when it is closed, by number.
     left: BTreeMap<String, Vec<u8>>,
@@ -97,8 +99,8 @@ impl ScratchRoom {
             // Other users cannot know the name beforehand. Source: the keys of `RandomState` are the kernel's random numbers.
             let random = RandomState::new().build_hasher().finish();
             outcome = Self::make_named(parent, format!("{}{random:016x}", kind.prefix()), kind);
-            // A name that is there; or a run that begins has taken it for a leftover, as long as it was empty. A network file
-            // system says `ESTALE` then.
+            // The name is taken; or a run that began just now removed the room, still empty, as a leftover. A network file
+            // system then says `ESTALE`.
             if !matches!(outcome, Err(Errno::EXIST | Errno::NOENT | Errno::STALE)) {
                 break;
             }
@@ -118,12 +120,12 @@ impl ScratchRoom {
                 _ = rustix::fs::fremovexattr(&directory, list);
             }
             rustix::fs::fchmod(&directory, Mode::RWXU)?;
-            // Made with all that it says, unlike a file.
+            // A symbolic link is made together with its target; a file could be left empty by a kill.
             rustix::fs::symlinkat(RoomOwner::own(kind)?, &directory, OWNER)?;
             Ok(directory)
         });
         match marked {
-            Ok(directory) => Ok(Self { name, directory: Arc::new(directory), left: BTreeMap::new() }),
+            Ok(directory) => Ok(Self { name, kind, directory: Arc::new(directory), left: BTreeMap::new() }),
             Err(errno) => {
                 _ = rustix::fs::unlinkat(parent, &*name, AtFlags::REMOVEDIR);
                 Err(errno)
@@ -131,9 +133,12 @@ impl ScratchRoom {
         }
     }
 
-    /// Gives it another purpose, by its mark and by its name. Either of them keeps it from being removed as a leftover, and without
-    /// a mark it is not removed either. Files in it stay where their descriptors find them.
-    pub(super) fn turn(&mut self, parent: &OwnedFd, kind: RoomKind) {
+    /// Changes the kind of the room, in its mark and in its name. If only one of them can be changed to [`RoomKind::Kept`], that is
+    /// enough: no run removes it. If neither can, the mark is removed, which has the same effect. Open files stay valid.
+    pub(super) fn change_kind(&mut self, parent: &OwnedFd, kind: RoomKind) {
+        if std::mem::replace(&mut self.kind, kind) == kind {
+            return;
+        }
         let is_marked = self.mark(kind).is_ok();
         let random = self.name.rsplit_once('-').map_or("", |(_, random)| random);
         let name = format!("{}{random}", kind.prefix());
@@ -238,10 +243,10 @@ fn rename_new(from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])) -> Result<(), Errn
     }
 }
 
-/// Names that are tried. One is enough, but where others interfere.
+/// Names that are tried. The first one is free, unless another run interferes.
 const TRIES: u32 = 16;
 
-/// The mark goes last: what is left by a kill is still known.
+/// The mark is removed last, so that what a kill leaves is still known as a leftover.
 fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) {
     let files = listed(directory);
     let ours = |file: &&[u8]| {
@@ -423,7 +428,7 @@ mod tests {
         let parent = std::fs::File::open(top.path()).unwrap().into();
         let mut room = ScratchRoom::make(&parent, RoomKind::Scratch).unwrap();
         for kind in [RoomKind::Kept, RoomKind::Scratch, RoomKind::Kept] {
-            room.turn(&parent, kind);
+            room.change_kind(&parent, kind);
             assert!(room.name.starts_with(kind.prefix()));
             let mark = std::fs::read_link(top.path().join(&room.name).join(OWNER)).unwrap();
             let owner: RoomOwner = serde_json::from_slice(mark.as_os_str().as_bytes()).unwrap();

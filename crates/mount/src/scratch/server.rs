@@ -20,6 +20,7 @@ use super::keep::{Spilled, end_of, keep};
 use super::messages::{FromBuilder, FromServer, ToServer};
 use super::originals::Originals;
 use super::request::{ScratchEnd, ScratchRequest};
+use super::room::RoomKind;
 use super::serving::Service;
 use super::stores::Stores;
 use super::tree::Tree;
@@ -68,6 +69,12 @@ fn run(listener: OwnedFd, request: &ScratchRequest, source: &str) {
             let Served { services, threads, namespaces } = served;
             let last = door.attend(&namespaces);
             drop((namespaces, door));
+            if request.keeps {
+                // A kill while one directory is kept must leave the files of all.
+                services
+                    .iter()
+                    .for_each(|service| crate::lock(&service.tree).stores.change_kind(RoomKind::Kept));
+            }
             // Usually no process is left, and nothing lies in the directory any more when the run has ended.
             wait_for(&threads, Instant::now() + LEFT_PATIENCE);
             let is_over = threads.iter().all(JoinHandle::is_finished);

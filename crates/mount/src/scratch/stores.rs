@@ -108,12 +108,12 @@ impl Stores {
 
 impl Stores {
     /// From now on a kill leaves the files of all rooms, or removes them.
-    pub(super) fn turn(&mut self, kind: RoomKind) {
+    pub(super) fn change_kind(&mut self, kind: RoomKind) {
         for store in &mut self.stores {
             if let State::Made(room) = &mut store.state
                 && room.keeps_nothing()
             {
-                room.turn(&store.parent, kind);
+                room.change_kind(&store.parent, kind);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of pages. Shape: from the begin of each run to its end; runs neither overlap nor touch.
+/// A set of pages. Shape: from the start of each run to its end; runs neither overlap nor touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows(BTreeMap<u32, u32>);
 

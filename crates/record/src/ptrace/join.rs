@@ -20,6 +20,7 @@ use crate::sys::ptrace::{ThreadChange, ThreadStop, Until};
 use crate::sys::signals::{Mask, Ticks};
 use quell_base::ProcessStat;
 use quell_trace::{Ended, Exit, Nanos, Pid};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// `PF_KTHREAD` of `include/linux/sched.h`, in the ninth field of `/proc/PID/stat`.
@@ -89,6 +90,10 @@ pub(crate) fn run(
     let Traced { tracer, left, exit, forwarding } = traced.inspect_err(|_| mask.restore())?;
     await_end(tracer);
     forwarding.move_here();
+    // An interrupt may come while the tracing ends for another reason.
+    if forwarding.was_interrupted() {
+        scope.ends.store(true, Ordering::Relaxed);
+    }
     if let Some((at, ended)) = left {
         observer.observe(Observation::LeftAlone { at, ended, exit: None });
     }

@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 /// The processes to record.
 #[derive(Clone, Debug, Default)]
 pub struct JoinedScope {
-    /// The processes, all or none. A thread stands for its process.
+    /// The processes to record. If one of them cannot be recorded, none is. A thread stands for its process.
     pub processes: Vec<Pid>,
     /// Record also the processes that these had started before.
     pub with_descendants: bool,
-    /// The longest time to record. One that ends after the clock does is as long as none.
+    /// The longest time to record. A time that the clock cannot represent is no limit.
     pub longest: Option<Duration>,
-    /// Processes that are recorded as well where nothing bars that, those that join the set later too.
+    /// Further processes, which are recorded if possible. The set may grow while the recording runs.
     pub others: Option<Arc<Mutex<BTreeSet<Pid>>>>,
     /// Processes that are left out unless they are among the first.
     pub except: BTreeSet<Pid>,
@@ -187,6 +187,8 @@ impl Joining {
             return;
         }
         self.awaited.retain(|&thread, _| ProcessStat::read(thread).is_some());
+        // A number that is free again may be that of a process to record.
+        self.reported.retain(|&process| ProcessStat::read(process).is_some());
         let mut found = Vec::new();
         let asked = if self.is_complete { Vec::new() } else { self.asked.clone() };
         for process in asked {
@@ -221,7 +223,7 @@ fn is_traced_by_us(thread: Pid) -> bool {
 /// The barrier of a process that refused.
 pub(super) fn barrier(process: Pid, error: &io::Error) -> JoinBarrier {
     let user = rustix::process::geteuid().as_raw();
-    let owner = facts::field(process, "Uid:").map(|owner| owner as u32);
+    let owner = facts::owner(process);
     match (owner, attach::barrier(process, error)) {
         (_, barrier @ (TraceBarrier::OtherTracer { .. } | TraceBarrier::Recorded { .. })) => barrier.into(),
         (Some(owner), _) if owner != user && user != 0 => JoinBarrier::OtherUser { user: owner },

@@ -95,7 +95,7 @@ impl TracedRun<'_> {
     /// Resumes a thread so that it does not stop before its next call.
     fn let_go(&mut self, thread: Pid, change: ThreadChange) -> io::Result<()> {
         let mut tracee = self.tracees.get_mut(&thread);
-        // From here on the begin of its calls is not seen.
+        // From here on the start of its calls is not seen.
         let mut wait = tracee.as_mut().and_then(|tracee| tracee.wait.take());
         let is_inside = tracee.as_ref().is_some_and(|tracee| tracee.is_inside);
         let until = tracee.as_ref().map_or(Until::NextStop, |tracee| tracee.until_restored());

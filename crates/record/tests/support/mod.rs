@@ -83,7 +83,7 @@ fn build(name: &str) -> PathBuf {
     program
 }
 
-/// A command in a directory of its own, which is in the same state at the begin of each run.
+/// A command in a directory of its own, which is in the same state at the start of each run.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     command: Vec<String>,

@@ -14,7 +14,7 @@ pub(crate) type Process = Vec<Vec<Seen>>;
 /// may have the same lineage; these are sorted.
 pub(crate) type Tree = BTreeMap<String, Vec<Process>>;
 
-/// A random difference between runs. Names: a part behind `before`, at the begin of a path or of an argument.
+/// A random difference between runs. Names: a part behind `before`, at the start of a path or of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chance {
     /// This many letters and digits, as `mkstemp(3)` makes them.

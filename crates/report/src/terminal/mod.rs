@@ -48,7 +48,7 @@ use crate::view::Doubt;
 /// Lines are laid out for at least so many columns: below, numbers would not fit.
 pub const NARROWEST: usize = 60;
 
-/// Columns of the keys at the begin of headline lines, with their gap.
+/// Columns of the keys at the start of headline lines, with their gap.
 const KEY: usize = 9;
 
 /// A command that is cut keeps at least so much.

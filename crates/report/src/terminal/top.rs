@@ -38,7 +38,7 @@ pub fn top(view: &TopView, lines: Option<usize>, style: Style) -> String {
     let key = if lines.is_some() { "; q ends" } else { "" };
     let time = format!("{:.0}{GLUE}s{key}", view.watched_seconds);
     page.entry("watching", &format!("{}: {processes}, for {time}", clean(&view.watching)), TextRole::Plain);
-    page.entry("asked", &asked(view), TextRole::Plain);
+    page.entry("rate", &rates(view), TextRole::Plain);
     page.entry("kinds", &kinds(view), TextRole::Plain);
     if let Some(note) = view.notes.last() {
         let more =
@@ -77,12 +77,12 @@ fn section_title(title: &str, rows: usize, shown: usize) -> String {
     if rows > shown { format!("{title} ({shown} of {})", grouped(rows as u64)) } else { title.to_owned() }
 }
 
-fn asked(view: &TopView) -> String {
+fn rates(view: &TopView) -> String {
     let counts = &view.interval;
     let missed = percent(counts.missed, counts.operations);
     let all = grouped(view.since_begin.operations);
     format!(
-        "{} metadata operations a second, {missed} missed; {all} since the begin",
+        "{} metadata operations a second, {missed} missed; {all} since the start",
         per_second(counts.operations, view)
     )
 }

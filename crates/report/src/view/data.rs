@@ -75,7 +75,7 @@ pub struct Transfers {
     pub bytes: u64,
     /// Calls that moved data and began where the one before on the same open file ended.
     pub sequential: u64,
-    /// Calls of whole stripes from the begin of one.
+    /// Calls of whole stripes from the start of one.
     pub stripe_sized: u64,
     /// Bytes of a call that moved data, on average.
     pub average_bytes: u64,

@@ -22,7 +22,7 @@ pub struct ReplayView {
     pub processes: u64,
     /// Recorded times between calls were multiplied by this; nothing for full speed.
     pub think: Option<f64>,
-    /// From the begin until the last rank's end.
+    /// From the start until the last rank's end.
     pub seconds: f64,
     /// Of each rank, sorted by rank.
     pub rank_seconds: Vec<f64>,

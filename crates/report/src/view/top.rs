@@ -11,21 +11,21 @@ pub struct TopView {
     pub schema_version: u32,
     /// The subject: processes, a user or a job, in words.
     pub watching: String,
-    /// Its duration so far. Unit: seconds.
+    /// The time since the watch began. Unit: seconds.
     pub watched_seconds: f64,
     /// The length of the interval. Unit: seconds.
     pub interval_seconds: f64,
     /// Processes that are watched at the end of the interval.
     pub processes: u64,
-    /// Processes that are not watched, since the begin.
+    /// Processes that were left out since the watch began.
     pub left_out: u64,
     /// The first of these with the reason. Shape: at most 8, one sentence each.
     pub notes: Vec<String>,
-    /// Calls that could not be observed, such as those of 32-bit programs, since the begin.
+    /// Calls that could not be observed since the watch began, such as those of 32-bit programs.
     pub lost: u64,
     /// All operations of the interval.
     pub interval: TopCounts,
-    /// All operations since the begin.
+    /// All operations since the watch began.
     pub since_begin: TopCounts,
     /// At most 1000. Sorted by operations, most first, then by number.
     pub by_process: Vec<TopProcess>,
@@ -52,9 +52,9 @@ pub struct TopCounts {
 /// A process and its operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TopProcess {
-    /// Its number.
+    /// Its process ID.
     pub process: i32,
-    /// The begin of its command.
+    /// The first 512 bytes of its command line.
     pub command: String,
     /// Its operations in the interval.
     #[serde(flatten)]

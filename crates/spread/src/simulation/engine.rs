@@ -2,7 +2,7 @@
 
 use super::file::FileServer;
 use super::job::{SimulatedFault, SimulatedJob, SimulatedRun};
-use super::joining::Door;
+use super::joining::FirstNode;
 use super::node::{Child, Node};
 use crate::fetching::{Pace, SILENCE, SourceVerdict};
 use crate::join::JOIN;
@@ -19,48 +19,52 @@ use std::time::Duration;
 const JOINING: u64 = 7;
 
 /// The same until the first node knows of the connection.
-const KNOCKING: u64 = 3;
+const CONNECTING: u64 = 3;
 
 /// The same of a node that fetches, until the peer knows it.
 const APPROACHING: u64 = 7;
 
-/// An event. `tie` is that of the connection that it belongs to.
+/// Messages of a node from its first one until it has asked its parent for parts: it joins, hears its place, reaches its parent,
+/// hears the facts of the file, asks. Unit: latencies.
+pub const MESSAGES: u64 = JOINING + 1 + APPROACHING + 1 + 1;
+
+/// An event. `connection` is the number of the connection that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum SimulatedEvent {
     /// A node connects to the first one.
-    Knocks { node: u32 },
+    Connects { node: u32 },
     /// The first node has heard that it wants a place.
     Asks { node: u32 },
     /// It is given one.
     Placed { node: u32 },
     /// A node reaches the peer that it is to fetch from.
-    Reaches { node: u32, peer: u32, tie: u32 },
+    Reaches { node: u32, peer: u32, connection: u32 },
     /// A node learns what the file is.
-    Learns { node: u32, tie: u32 },
+    Learns { node: u32, connection: u32 },
     /// An ask reaches a peer.
-    Asked { node: u32, peer: u32, part: u32, tie: u32 },
+    Asked { node: u32, peer: u32, part: u32, connection: u32 },
     /// The next part has left a node.
     Sent { node: u32, plan: u32 },
     /// A part has come from a peer.
-    Arrives { node: u32, part: u32, tie: u32 },
+    Arrives { node: u32, part: u32, connection: u32 },
     /// It has been digested and written.
-    Taken { node: u32, part: u32, tie: u32 },
+    Taken { node: u32, part: u32, connection: u32 },
     /// A part has come from the file system, and was taken.
     Read { node: u32, part: u32 },
     /// The file system was measured, beside a peer.
-    Measured { node: u32, tie: u32, part: u64 },
+    Measured { node: u32, connection: u32, part: u64 },
     /// A node judges its peer.
-    Judges { node: u32, tie: u32 },
+    Judges { node: u32, connection: u32 },
     /// A peer has sent a node away, or cannot be reached.
-    Leaves { node: u32, tie: u32 },
+    Leaves { node: u32, connection: u32 },
 }
 
 pub(super) struct Simulation<'j> {
     job: &'j SimulatedJob,
     nodes: Vec<Node>,
     file: FileServer,
-    door: Door,
-    queue: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    first_node: FirstNode,
+    queue: BinaryHeap<Reverse<(u64, u64, SimulatedEvent)>>,
     number: u64,
     run: SimulatedRun,
 }
@@ -80,7 +84,7 @@ impl<'j> Simulation<'j> {
         let start = |node: u32| if node == 0 { 0 } else { next(&mut random) % (nanos(job.skew) + 1) };
         let starts: Vec<u64> = (0..job.nodes).map(start).collect();
         let mut nodes: Vec<Node> =
-            starts.iter().map(|began| Node::new(parts, job.link / 1e9, *began)).collect();
+            starts.iter().map(|began| Node::new(parts, job.link_rate / 1e9, *began)).collect();
         for (node, fault) in &job.faults {
             let Some(node) = nodes.get_mut(*node as usize) else { continue };
             match fault {
@@ -88,19 +92,19 @@ impl<'j> Simulation<'j> {
                 SimulatedFault::SlowLink(rate) => node.link.rate = rate / 1e9,
             }
         }
-        let run = SimulatedRun { seed: job.seed, readers: 0, ..SimulatedRun::default() };
-        let (file, door) = (FileServer::new(job), Door::new(job, parts));
-        Self { job, nodes, file, door, queue: BinaryHeap::new(), number: 0, run }
+        let run = SimulatedRun { seed: job.seed, ..SimulatedRun::default() };
+        let (file, first_node) = (FileServer::new(job), FirstNode::new(job, parts));
+        Self { job, nodes, file, first_node, queue: BinaryHeap::new(), number: 0, run }
     }
 
     pub(super) fn run(mut self) -> SimulatedRun {
         self.read_file(0, 0);
         for node in 1..self.job.nodes {
             let began = self.nodes[node as usize].began;
-            self.at(began + KNOCKING * self.latency(), Happening::Knocks { node });
+            self.at(began + CONNECTING * self.latency(), SimulatedEvent::Connects { node });
         }
-        while let Some(Reverse((now, _, happening))) = self.queue.pop() {
-            self.happen(now, happening);
+        while let Some(Reverse((now, _, event))) = self.queue.pop() {
+            self.handle(now, event);
         }
         let mut run = self.run;
         for node in self.nodes.iter().filter(|node| node.died.is_none()) {
@@ -114,9 +118,9 @@ impl<'j> Simulation<'j> {
         run
     }
 
-    fn at(&mut self, time: u64, happening: Happening) {
+    fn at(&mut self, time: u64, event: SimulatedEvent) {
         self.number += 1;
-        self.queue.push(Reverse((time, self.number, happening)));
+        self.queue.push(Reverse((time, self.number, event)));
     }
 
     fn latency(&self) -> u64 {
@@ -129,60 +133,74 @@ impl<'j> Simulation<'j> {
         self.job.bytes.saturating_sub(start).min(PART as u64) as f64
     }
 
-    fn happen(&mut self, now: u64, happening: Happening) {
-        let (Happening::Knocks { node }
-        | Happening::Asks { node }
-        | Happening::Placed { node }
-        | Happening::Reaches { node, .. }
-        | Happening::Learns { node, .. }
-        | Happening::Asked { node, .. }
-        | Happening::Sent { node, .. }
-        | Happening::Arrives { node, .. }
-        | Happening::Taken { node, .. }
-        | Happening::Read { node, .. }
-        | Happening::Measured { node, .. }
-        | Happening::Judges { node, .. }
-        | Happening::Leaves { node, .. }) = happening;
+    fn handle(&mut self, now: u64, event: SimulatedEvent) {
+        let (SimulatedEvent::Connects { node }
+        | SimulatedEvent::Asks { node }
+        | SimulatedEvent::Placed { node }
+        | SimulatedEvent::Reaches { node, .. }
+        | SimulatedEvent::Learns { node, .. }
+        | SimulatedEvent::Asked { node, .. }
+        | SimulatedEvent::Sent { node, .. }
+        | SimulatedEvent::Arrives { node, .. }
+        | SimulatedEvent::Taken { node, .. }
+        | SimulatedEvent::Read { node, .. }
+        | SimulatedEvent::Measured { node, .. }
+        | SimulatedEvent::Judges { node, .. }
+        | SimulatedEvent::Leaves { node, .. }) = event;
         let me = &self.nodes[node as usize];
         if me.is_dead_at(now) {
             return;
         }
-        match happening {
-            Happening::Knocks { node } => self.knock(now, node),
-            Happening::Asks { node } => {
-                let given = self.door.serve(now);
-                self.at(given, Happening::Placed { node });
+        match event {
+            SimulatedEvent::Connects { node } => self.connect(now, node),
+            SimulatedEvent::Asks { node } => {
+                let given = self.first_node.serve(now);
+                self.at(given, SimulatedEvent::Placed { node });
             }
-            Happening::Placed { node } => self.placed(now, node),
-            Happening::Asked { node, peer, part, tie } => self.asked(now, peer, (node, tie), part),
-            Happening::Sent { node, plan } if me.link.plan == plan => self.sent(now, node),
-            Happening::Read { node, part } => self.read(now, node, part),
-            Happening::Reaches { node, peer, tie } if me.tie == tie => self.reach(now, node, peer),
-            Happening::Learns { node, tie } if me.tie == tie => self.learn(now, node),
-            Happening::Arrives { node, part, tie } if me.tie == tie => self.arrive(now, node, part),
-            Happening::Taken { node, part, tie } if me.tie == tie => self.take(now, node, part),
-            Happening::Measured { node, part, tie } if me.tie == tie => {
+            SimulatedEvent::Placed { node } => self.placed(now, node),
+            SimulatedEvent::Asked { node, peer, part, connection } => {
+                self.asked(now, peer, (node, connection), part)
+            }
+            SimulatedEvent::Sent { node, plan } if me.link.plan == plan => self.sent(now, node),
+            SimulatedEvent::Read { node, part } => self.read(now, node, part),
+            SimulatedEvent::Reaches { node, peer, connection } if me.connection == connection => {
+                self.reach(now, node, peer)
+            }
+            SimulatedEvent::Learns { node, connection } if me.connection == connection => {
+                self.learn(now, node)
+            }
+            SimulatedEvent::Arrives { node, part, connection } if me.connection == connection => {
+                self.arrive(now, node, part)
+            }
+            SimulatedEvent::Taken { node, part, connection } if me.connection == connection => {
+                self.take(now, node, part)
+            }
+            SimulatedEvent::Measured { node, part, connection } if me.connection == connection => {
                 self.nodes[node as usize].rival.ended(time(part));
                 self.compare(now, node);
             }
-            Happening::Judges { node, tie } if me.tie == tie => self.judge(now, node),
-            Happening::Leaves { node, tie } if me.tie == tie => self.leave(now, node, PeerFault::Fails),
+            SimulatedEvent::Judges { node, connection } if me.connection == connection => {
+                self.judge(now, node)
+            }
+            SimulatedEvent::Leaves { node, connection } if me.connection == connection => {
+                self.leave(now, node, PeerFault::Fails)
+            }
             _ => {}
         }
     }
 
-    fn knock(&mut self, now: u64, node: u32) {
+    fn connect(&mut self, now: u64, node: u32) {
         let (children, first_lives) = (self.nodes[0].children.len(), !self.nodes[0].is_dead_at(now));
-        if first_lives && self.door.opens(children) {
-            let asks = now + (JOINING - KNOCKING) * self.latency();
-            return self.at(asks, Happening::Asks { node });
+        if first_lives && self.first_node.opens(children) {
+            let asks = now + (JOINING - CONNECTING) * self.latency();
+            return self.at(asks, SimulatedEvent::Asks { node });
         }
         self.run.refused += u64::from(first_lives);
         let me = &mut self.nodes[node as usize];
         let answer = if first_lives { nanos(self.job.latency) } else { nanos(SILENCE) };
         let again = now + answer + nanos(me.pauses.take());
         if again < me.began + nanos(JOIN) {
-            self.at(again + KNOCKING * self.latency(), Happening::Knocks { node });
+            self.at(again + CONNECTING * self.latency(), SimulatedEvent::Connects { node });
         } else {
             self.move_on(now, node);
         }
@@ -192,7 +210,7 @@ impl<'j> Simulation<'j> {
         if self.nodes[0].is_dead_at(now) {
             return self.move_on(now + nanos(JOIN), node);
         }
-        let ancestors = self.door.place(node);
+        let ancestors = self.first_node.place(node);
         let now = now + self.latency();
         let me = &mut self.nodes[node as usize];
         self.run.slowest_place = self.run.slowest_place.max((now - me.began) as f64 / 1e9);
@@ -204,16 +222,16 @@ impl<'j> Simulation<'j> {
     fn move_on(&mut self, now: u64, node: u32) {
         let latency = self.latency();
         let me = &mut self.nodes[node as usize];
-        me.tie += 1;
+        me.connection += 1;
         me.asked_whole = false;
         me.fetching.moved(time(now));
         (me.heard, me.pace, me.rival) = (now, Pace::default(), Rival::default());
-        let tie = me.tie;
+        let connection = me.connection;
         match me.order.current() {
             PartsOrigin::Ancestor(nearest) => {
                 let peer = me.ancestors[nearest];
                 me.upstream = Some(peer);
-                self.at(now + APPROACHING * latency, Happening::Reaches { node, peer, tie });
+                self.at(now + APPROACHING * latency, SimulatedEvent::Reaches { node, peer, connection });
             }
             PartsOrigin::File => {
                 me.upstream = None;
@@ -240,20 +258,20 @@ impl<'j> Simulation<'j> {
     }
 
     fn reach(&mut self, now: u64, node: u32, peer: u32) {
-        let (latency, tie) = (self.latency(), self.nodes[node as usize].tie);
+        let (latency, connection) = (self.latency(), self.nodes[node as usize].connection);
         let them = &mut self.nodes[peer as usize];
         if them.is_dead_at(now) {
-            return self.at(now + nanos(SILENCE), Happening::Leaves { node, tie });
+            return self.at(now + nanos(SILENCE), SimulatedEvent::Leaves { node, connection });
         }
         if (them.reads && peer != 0) || them.children.len() >= CHILDREN_MAX {
-            return self.at(now + latency, Happening::Leaves { node, tie });
+            return self.at(now + latency, SimulatedEvent::Leaves { node, connection });
         }
         let knows = them.knows;
-        them.children.push(Child { node, tie, knows, serving: Default::default() });
+        them.children.push(Child { node, connection, knows, serving: Default::default() });
         if knows {
-            self.at(now + latency, Happening::Learns { node, tie });
+            self.at(now + latency, SimulatedEvent::Learns { node, connection });
         }
-        self.at(now + latency, Happening::Judges { node, tie });
+        self.at(now + latency, SimulatedEvent::Judges { node, connection });
     }
 
     fn learn(&mut self, now: u64, node: u32) {
@@ -263,11 +281,11 @@ impl<'j> Simulation<'j> {
         let told: Vec<(u32, u32)> = waiting
             .map(|child| {
                 child.knows = true;
-                (child.node, child.tie)
+                (child.node, child.connection)
             })
             .collect();
-        for (node, tie) in told {
-            self.at(now + nanos(self.job.latency), Happening::Learns { node, tie });
+        for (node, connection) in told {
+            self.at(now + nanos(self.job.latency), SimulatedEvent::Learns { node, connection });
         }
         if self.nodes[node as usize].upstream.is_some() {
             self.ask(now, node);
@@ -278,7 +296,7 @@ impl<'j> Simulation<'j> {
     fn ask(&mut self, now: u64, node: u32) {
         let me = &mut self.nodes[node as usize];
         let Some(peer) = me.upstream else { return };
-        let tie = me.tie;
+        let connection = me.connection;
         let mut parts = Vec::new();
         if me.fetching.has_all() && !me.asked_whole {
             me.asked_whole = true;
@@ -286,17 +304,18 @@ impl<'j> Simulation<'j> {
         }
         parts.extend(std::iter::from_fn(|| me.fetching.ask()));
         for part in parts {
-            self.at(now + nanos(self.job.latency), Happening::Asked { node, peer, part, tie });
+            self.at(now + nanos(self.job.latency), SimulatedEvent::Asked { node, peer, part, connection });
         }
     }
 
-    fn asked(&mut self, now: u64, peer: u32, (node, tie): (u32, u32), part: u32) {
+    fn asked(&mut self, now: u64, peer: u32, (node, connection): (u32, u32), part: u32) {
         let them = &mut self.nodes[peer as usize];
         if them.is_dead_at(now) {
             return;
         }
         them.fetching.want(part);
-        let child = them.children.iter_mut().find(|child| (child.node, child.tie) == (node, tie));
+        let child =
+            them.children.iter_mut().find(|child| (child.node, child.connection) == (node, connection));
         let accepted = child.map(|child| child.serving.ask(part));
         debug_assert_ne!(accepted, Some(false), "no node asks for more than a peer takes");
         self.send(now, peer);
@@ -307,7 +326,7 @@ impl<'j> Simulation<'j> {
         let me = &mut self.nodes[node as usize];
         let (mut parts, mut whole) = (Vec::new(), Vec::new());
         for child in &mut me.children {
-            if me.link.is_sending_to(child.node, child.tie) {
+            if me.link.is_sending_to(child.node, child.connection) {
                 continue;
             }
             let can_answer = |part: &u32| match *part {
@@ -315,13 +334,13 @@ impl<'j> Simulation<'j> {
                 part => me.fetching.has(part),
             };
             match child.serving.next(can_answer) {
-                Some(WHOLE) => whole.push((child.node, child.tie)),
-                Some(part) => parts.push(((child.node, child.tie), part)),
+                Some(WHOLE) => whole.push((child.node, child.connection)),
+                Some(part) => parts.push(((child.node, child.connection), part)),
                 None => {}
             }
         }
-        for (node, tie) in whole {
-            self.at(now + nanos(self.job.latency), Happening::Arrives { node, part: WHOLE, tie });
+        for (node, connection) in whole {
+            self.at(now + nanos(self.job.latency), SimulatedEvent::Arrives { node, part: WHOLE, connection });
         }
         for (to, part) in &parts {
             let bytes = self.bytes(*part);
@@ -340,15 +359,15 @@ impl<'j> Simulation<'j> {
         let link = &mut self.nodes[node as usize].link;
         if let Some(end) = link.next_end() {
             let plan = link.plan;
-            self.at(end.max(now), Happening::Sent { node, plan });
+            self.at(end.max(now), SimulatedEvent::Sent { node, plan });
         }
     }
 
     fn sent(&mut self, now: u64, node: u32) {
         let latency = self.latency();
         for sending in self.nodes[node as usize].link.ended(now) {
-            let (to, part, tie) = (sending.to, sending.part, sending.tie);
-            self.at(now + latency, Happening::Arrives { node: to, part, tie });
+            let (to, part, connection) = (sending.to, sending.part, sending.connection);
+            self.at(now + latency, SimulatedEvent::Arrives { node: to, part, connection });
         }
         self.plan(now, node);
         self.send(now, node);
@@ -360,8 +379,8 @@ impl<'j> Simulation<'j> {
         me.heard = now;
         me.fetching.heard(time(now));
         me.busy = me.busy.max(now) + (bytes / self.job.taking * 1e9) as u64;
-        let (taken, tie) = (me.busy, me.tie);
-        self.at(taken, Happening::Taken { node, part, tie });
+        let (taken, connection) = (me.busy, me.connection);
+        self.at(taken, SimulatedEvent::Taken { node, part, connection });
     }
 
     fn take(&mut self, now: u64, node: u32, part: u32) {
@@ -392,7 +411,7 @@ impl<'j> Simulation<'j> {
             return true;
         }
         if me.rival.begins(time(now - me.began)) {
-            let (tie, link) = (me.tie, me.link.rate);
+            let (connection, link) = (me.connection, me.link.rate);
             let mut readers = super::file::Readers::default();
             let mut ended = now;
             for part in &missing {
@@ -401,7 +420,7 @@ impl<'j> Simulation<'j> {
                 self.run.from_file += bytes as u64;
             }
             let part = (ended - now) / missing.len() as u64;
-            self.at(ended, Happening::Measured { node, tie, part });
+            self.at(ended, SimulatedEvent::Measured { node, connection, part });
         }
         false
     }
@@ -415,7 +434,7 @@ impl<'j> Simulation<'j> {
             me.heard = last;
             me.fetching.heard(time(last));
         }
-        let tie = me.tie;
+        let connection = me.connection;
         match me.fetching.verdict(time(now)) {
             SourceVerdict::Complete => {}
             SourceVerdict::Leave => self.leave(now, node, PeerFault::Fails),
@@ -425,7 +444,7 @@ impl<'j> Simulation<'j> {
                 } else {
                     until
                 });
-                self.at(next, Happening::Judges { node, tie });
+                self.at(next, SimulatedEvent::Judges { node, connection });
                 self.compare(now, node);
             }
         }
@@ -437,8 +456,8 @@ impl<'j> Simulation<'j> {
         let me = &mut self.nodes[node as usize];
         me.reads = true;
         if node != 0 {
-            for Child { node, tie, .. } in std::mem::take(&mut me.children) {
-                self.at(now + latency, Happening::Leaves { node, tie });
+            for Child { node, connection, .. } in std::mem::take(&mut me.children) {
+                self.at(now + latency, SimulatedEvent::Leaves { node, connection });
             }
             self.nodes[node as usize].link.keep(now, |_| false);
         }
@@ -460,7 +479,7 @@ impl<'j> Simulation<'j> {
             let read = self.file.read(now, bytes, (me.link.rate, &mut me.readers));
             self.run.from_file += bytes as u64;
             let taken = read + (bytes / self.job.taking * 1e9) as u64;
-            self.at(taken, Happening::Read { node, part });
+            self.at(taken, SimulatedEvent::Read { node, part });
         }
         let me = &mut self.nodes[node as usize];
         if me.fetching.has_all() && me.done.is_none() {

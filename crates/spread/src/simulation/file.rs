@@ -14,7 +14,7 @@ pub(super) struct FileServer {
 
 impl FileServer {
     pub(super) fn new(job: &SimulatedJob) -> Self {
-        Self { rate: job.file / 1e9, latency: job.file_latency.as_nanos() as u64, free: 0 }
+        Self { rate: job.file_rate / 1e9, latency: job.file_latency.as_nanos() as u64, free: 0 }
     }
 
     /// An open or a lookup: there and back.
@@ -26,7 +26,7 @@ impl FileServer {
     pub(super) fn read(&mut self, now: u64, bytes: f64, (link, readers): (f64, &mut Readers)) -> u64 {
         let begins = self.free.max(now + self.latency);
         self.free = begins + (bytes / self.rate) as u64;
-        // What a node reads comes over its link, one part after the other.
+        // A node's link carries what it reads, one part after the other.
         readers.link_free = self.free.max(begins.max(readers.link_free) + (bytes / link) as u64);
         readers.link_free + self.latency
     }

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+pub use crate::places::TAKING;
+
 /// The time in which the first node gives a place: its part of the messages and proofs of one connection. Half of the processor time
 /// of both ends together, 360 us on an AMD EPYC, spread over two cores.
 pub const PLACING: Duration = Duration::from_micros(100);
-
-/// The rate at which a node takes parts: receive, digest and write. Measured on an AMD EPYC in memory: 0.15, 0.16 and 0.45 ms a part.
-/// Unit: bytes a second.
-pub const TAKING: f64 = 1.4e9;
 
 /// A job that is simulated. Unit of rates: bytes a second.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,19 +15,19 @@ pub struct SimulatedJob {
     pub nodes: u32,
     /// Length of the file.
     pub bytes: u64,
-    /// Of each node's link, in each direction.
-    pub link: f64,
-    /// From one node to another.
+    /// Rate of a node's link, in each direction.
+    pub link_rate: f64,
+    /// Latency from one node to another.
     pub latency: Duration,
-    /// Of the file server, for all nodes together.
-    pub file: f64,
-    /// From a node to the file server.
+    /// Rate at which the file server sends, to all nodes together.
+    pub file_rate: f64,
+    /// Latency from a node to the file server.
     pub file_latency: Duration,
-    /// Of a node, at which it takes parts.
+    /// Rate at which a node takes parts.
     pub taking: f64,
-    /// The first node gives a place in it.
+    /// Time in which the first node gives a place.
     pub placing: Duration,
-    /// Nodes start within it, evenly spread.
+    /// Time within which all nodes start, evenly spread.
     pub skew: Duration,
     /// Programs on each node wait for the file from its start on, as those of `quell run` do.
     pub has_users: bool,
@@ -47,9 +45,9 @@ impl SimulatedJob {
         Self {
             nodes,
             bytes,
-            link: 1e9,
+            link_rate: 1e9,
             latency: Duration::from_micros(10),
-            file: 1e9,
+            file_rate: 1e9,
             file_latency: Duration::from_micros(100),
             taking: TAKING,
             placing: PLACING,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 /// The first node as nodes that join see it. Unit of times: ns.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct FirstNode {
     places: NodePlaces,
     placing: u64,
     free: u64,
@@ -14,7 +14,7 @@ pub(super) struct Door {
     open: usize,
 }
 
-impl Door {
+impl FirstNode {
     pub(super) fn new(job: &SimulatedJob, parts: u32) -> Self {
         let fan_out = job.fan_out.unwrap_or_else(|| fan_out(job.nodes, parts));
         let places = NodePlaces::new(job.nodes, fan_out);

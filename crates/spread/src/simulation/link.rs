@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
     pub(super) to: u32,
-    pub(super) tie: u32,
+    pub(super) connection: u32,
     pub(super) part: u32,
     left: f64,
     /// Of the receiver's link. Unit: bytes a ns.
@@ -26,14 +26,20 @@ impl Link {
         Self { rate, sending: Vec::new(), settled: 0, plan: 0 }
     }
 
-    pub(super) fn is_sending_to(&self, to: u32, tie: u32) -> bool {
-        self.sending.iter().any(|sending| (sending.to, sending.tie) == (to, tie))
+    pub(super) fn is_sending_to(&self, to: u32, connection: u32) -> bool {
+        self.sending.iter().any(|sending| (sending.to, sending.connection) == (to, connection))
     }
 
     /// Takes a part on.
-    pub(super) fn send(&mut self, now: u64, (to, tie): (u32, u32), part: u32, (bytes, most): (f64, f64)) {
+    pub(super) fn send(
+        &mut self,
+        now: u64,
+        (to, connection): (u32, u32),
+        part: u32,
+        (bytes, most): (f64, f64),
+    ) {
         self.settle(now);
-        self.sending.push(Sending { to, tie, part, left: bytes, most });
+        self.sending.push(Sending { to, connection, part, left: bytes, most });
     }
 
     /// Gives up what is sent to peers that have gone.

@@ -18,6 +18,7 @@ mod joining;
 mod link;
 mod node;
 
+pub use engine::MESSAGES;
 pub use job::{PLACING, SimulatedFault, SimulatedJob, SimulatedRun, TAKING};
 
 impl SimulatedJob {

@@ -17,8 +17,8 @@ pub(super) struct Node {
     pub(super) ancestors: Vec<u32>,
     /// The peer that it fetches from.
     pub(super) upstream: Option<u32>,
-    /// Of the connection to a source. What comes over an older one is void.
-    pub(super) tie: u32,
+    /// Number of the connection to a source. What comes over an older one is void.
+    pub(super) connection: u32,
     pub(super) heard: u64,
     pub(super) pace: Pace,
     pub(super) rival: Rival,
@@ -39,7 +39,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) node: u32,
-    pub(super) tie: u32,
+    pub(super) connection: u32,
     pub(super) knows: bool,
     pub(super) serving: Serving<u32>,
 }
@@ -53,7 +53,7 @@ impl Node {
             order: SourceOrder::new(0),
             ancestors: Vec::new(),
             upstream: None,
-            tie: 0,
+            connection: 0,
             heard: 0,
             pace: Pace::default(),
             rival: Rival::default(),

@@ -89,7 +89,7 @@ impl Script {
         self.on(fd, Call::Fstat, Outcome::Success(0));
     }
 
-    /// Reads from the begin of an open file.
+    /// Reads from the start of an open file.
     pub(crate) fn read(&mut self, fd: i32, size: u64) {
         let length =
             self.open.get(&fd).and_then(|path| self.files.get(path)).map_or(0, |file| file.content.size());

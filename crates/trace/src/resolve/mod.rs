@@ -1,7 +1,7 @@
 //! Computes absolute paths from call arguments. It replays descriptor tables, working directories and mount namespaces
 //! over the events of a recording, so that the recorder needs no `readlink` per call.
 //!
-//! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the begin of
+//! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the start of
 //! its close. Unknown state (a chroot, a descriptor received over a socket) stays unknown: the event then has no
 //! target, never a guessed one.
 

@@ -2,6 +2,7 @@
 
 use super::explain::explain;
 use crate::failure::Failure;
+use crate::users::id;
 use quell_base::escape;
 use quell_modules::tools::{self, Tool, ToolKind, User};
 use quell_modules::trust::NOBODY;
@@ -136,20 +137,13 @@ pub(super) fn unprivileged() -> User {
 
 /// A user with all groups, from `id`, which knows LDAP and other directories too.
 fn user(name: &str) -> Result<User, Failure> {
-    let id = |what: &str| -> Result<Vec<u32>, Failure> {
-        let output = Command::new("id").args([what, "--", name]).output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let numbers: Result<Vec<u32>, _> = text.split_whitespace().map(str::parse).collect();
-        match numbers {
-            Ok(numbers) if output.status.success() && !numbers.is_empty() => Ok(numbers),
-            _ => Err(Failure::message(format!("there is no user `{}` here", escape(name.as_bytes())))
-                .hint("`getent passwd` lists users; numbers are accepted too")),
-        }
-    };
     match name.parse() {
         // A number without a name is a user too.
-        Ok(number) if id("-u").is_err() => Ok(User::new(name, number, number, Vec::new())),
-        _ => Ok(User::new(name, id("-u")?[0], id("-g")?[0], id("-G")?)),
+        Ok(number) if id("-u", name).is_err() => Ok(User::new(name, number, number, Vec::new())),
+        _ => {
+            let [number, group] = [id("-u", name)?[0], id("-g", name)?[0]];
+            Ok(User::new(name, number, group, id("-G", name)?))
+        }
     }
 }
 

@@ -132,6 +132,10 @@ impl Keeper<'_> {
         }
         let found = self.originals.reach(path)?;
         let stat = rustix::fs::fstat(&found)?;
+        // The owner of the directory above may have put a file there that got the number of a directory.
+        if stat.st_mode & KIND != DIRECTORY {
+            return Err(Errno::STALE);
+        }
         let is = |identity: Identity| identity == (stat.st_dev, stat.st_ino);
         let before = asked.filter(|(device, asked)| is((*device, asked.inode))).map(|(_, asked)| asked);
         let is_administrator = self.originals.privilege == Privilege::Administrator;

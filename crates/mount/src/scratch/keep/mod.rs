@@ -45,7 +45,7 @@ pub(super) enum Spilled {
 
 /// Puts what programs made and changed to the real directory.
 pub(super) fn keep(tree: &mut Tree, spilled: Spilled) -> ScratchKept {
-    tree.stores.turn(RoomKind::Kept);
+    tree.stores.change_kind(RoomKind::Kept);
     let mut keeper = Keeper {
         originals: Arc::clone(&tree.originals),
         tree,
@@ -60,7 +60,7 @@ pub(super) fn keep(tree: &mut Tree, spilled: Spilled) -> ScratchKept {
     _ = keeper.settle(&[], Settled::Open);
     let made = if fresh.is_empty() { Vec::new() } else { keeper.keep_names(&fresh) };
     keeper.end_stores();
-    // Names that are put into a directory change its times, and programs may have taken away the permission to put them there.
+    // New names in a directory change its times. Programs may also have made it read-only, so its mode is set last as well.
     for (path, errno) in keeper.settle(&made, Settled::Finally) {
         keeper.fail(&path, errno);
     }
@@ -253,7 +253,7 @@ impl Keeper<'_> {
         let left = match self.spilled {
             Spilled::Move => self.tree.stores.close(),
             Spilled::Copy => {
-                self.tree.stores.turn(RoomKind::Scratch);
+                self.tree.stores.change_kind(RoomKind::Scratch);
                 self.tree.stores.left()
             }
         };
@@ -296,7 +296,7 @@ impl Keeper<'_> {
                 rustix::fs::mknodat(room, number, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map(nothing)
             }
             FILE => self.content(room, number, id, attr.size).map(Some),
-            // A socket without its process is of no use, and a device is none of a file system's that is shared.
+            // A socket is of no use without its process, and a device has no place on a shared file system.
             _ => Err(Errno::OPNOTSUPP),
         }
     }

@@ -93,7 +93,7 @@ impl Tree {
 
     /// Opens the original, from which content is still read.
     ///
-    /// **Errors** `ESTALE` where its content is not known to be what it was when something else of the file was changed.
+    /// **Errors** `ESTALE` if the original was changed or replaced since a program first changed the file's attributes or names.
     pub(in crate::scratch) fn open_original(&self, id: u64) -> Result<OwnedFd, Errno> {
         let inode = self.inode(id)?;
         let file = self.originals.open(inode.origin().ok_or(Errno::STALE)?)?;
