@@ -7,6 +7,7 @@
 //!
 //! The process' first thread only keeps the lifeline, see [`super::lifeline`].
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     StandBy { holding, server, lifeline }.until_the_death_of(holder);
 }
 
-/// Starts the threads that answer, notify, push, grant locks, free memory and fetch.
+/// Starts the threads that answer, notify, push, grant locks, free memory and fetch. Returns once all have begun.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
 /// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
@@ -74,45 +75,56 @@ fn start_threads(
     holding: &Holding,
     jobs: std::sync::mpsc::Receiver<Forget>,
 ) -> Option<()> {
+    let (begun, all_begun) = channel::<Infallible>();
+    let spawn = |work: Box<dyn FnOnce() + Send>| {
+        let begun = begun.clone();
+        spawn(move || {
+            drop(begun);
+            work();
+        })
+    };
     for (memory, tenure) in holding.handover.slots.iter().zip(&holding.handover.tenures) {
         let (server, ended) = (Arc::clone(server), Arc::clone(&holding.ended));
         let (memory, tenure) = (Arc::clone(memory), tenure.clone());
-        spawn(move || {
+        spawn(Box::new(move || {
             tenure.take();
             if let Some(slot) = Slot::take(&memory) {
                 server.serve(slot);
                 let _holder_is_gone = rustix::io::write(&*ended, &1_u64.to_ne_bytes());
             }
-        })?;
+        }))?;
     }
     let notifying = Arc::clone(server);
-    spawn(move || {
+    spawn(Box::new(move || {
         let _dies_with_the_others = keep_for_this_thread(&[notifying.device.descriptor()]);
         notify(&notifying, &jobs);
-    })?;
+    }))?;
     let (pushing, device) = (Arc::clone(&server.frozen), Arc::clone(&server.device));
     let mut descriptors = server.packed.memory.descriptors();
     descriptors.push(device.descriptor());
-    spawn(move || {
+    spawn(Box::new(move || {
         let _dies_with_the_others = keep_for_this_thread(&descriptors);
         push_queued(&pushing);
-    })?;
+    }))?;
     let (granting, tenure) = (Arc::clone(&server.live), holding.handover.granting.clone());
-    spawn(move || {
+    spawn(Box::new(move || {
         tenure.take();
         grant_locks(&granting);
-    })?;
+    }))?;
     if server.packed.memory.fetchers() > 0 {
         let (memory, tenure) = (Arc::clone(&server.packed.memory), holding.handover.dismissing.clone());
-        spawn(move || {
+        spawn(Box::new(move || {
             tenure.take();
             memory.dismiss_given();
-        })?;
+        }))?;
     }
     for _ in 0..server.packed.memory.fetchers() {
         let memory = Arc::clone(&server.packed.memory);
-        spawn(move || memory.fetch_all())?;
+        spawn(Box::new(move || memory.fetch_all()))?;
     }
+    // A thread that begins holds a lock of the standard library, which would stay locked in a process that is forked meanwhile.
+    drop(begun);
+    _ = all_begun.recv();
     Some(())
 }
 
