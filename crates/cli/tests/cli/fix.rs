@@ -69,11 +69,11 @@ fn codes_limits_and_numbers_that_are_none() {
     session!(|line| test.script(line), @"
     $ quell report t --fail-on misses => 2
     error: invalid value 'misses' for '--fail-on <CODE>'
-      [possible values: chatty-output, collective-buffering, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-files-by-every-rank, tiny-reads, tiny-writes, any]
+      [possible values: absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-files-by-every-rank, temporary-files, tiny-reads, tiny-writes, any]
 
     For more information, try '--help'.
     $ quell fix t --threshold misses=3 => 2
-    error: invalid value 'misses=3' for '--threshold <NAME=VALUE>': `misses` is none of chatty-output, collective-buffering, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-file, small-files-by-every-rank, small-request, small-write, tiny-reads, tiny-writes
+    error: invalid value 'misses=3' for '--threshold <NAME=VALUE>': `misses` is none of absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-file, small-files-by-every-rank, small-request, small-write, temporary-files, tiny-reads, tiny-writes
 
     For more information, try '--help'.
     $ quell fix t --threshold tiny-writes=many => 2
