@@ -31,6 +31,6 @@ pub use errno::Errno;
 pub use launcher::{RankPlace, batch_job};
 pub use mountinfo::MountEntry;
 pub use process::ProcessStat;
-pub use sys::restore_inherited;
+pub use sys::{forgo_backtraces, restore_inherited};
 pub use text::{escape, is_hidden, shown};
 pub use units::{Bytes, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};

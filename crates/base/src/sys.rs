@@ -12,6 +12,23 @@ static AT_START: AtomicU8 = AtomicU8::new(0);
 /// Bit of [`AT_START`]: `SIGPIPE` was ignored.
 const PIPE_IGNORED: u8 = 8;
 
+/// Has no error of this process capture a backtrace. The release has no tables of unwinding, without which a capture aborts.
+/// Children find the environment as it was.
+pub fn forgo_backtraces() {
+    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+    let before = std::env::var_os(VARIABLE);
+    // SAFETY: the first statement of `main` calls this, while the process has one thread.
+    unsafe { std::env::set_var(VARIABLE, "0") };
+    // The standard library reads the variable once.
+    drop(std::backtrace::Backtrace::capture());
+    match before {
+        // SAFETY: as above.
+        Some(value) => unsafe { std::env::set_var(VARIABLE, value) },
+        // SAFETY: as above.
+        None => unsafe { std::env::remove_var(VARIABLE) },
+    }
+}
+
 /// Runs before Rust's own start-up. Source: System V ABI, `.init_array`.
 #[used]
 #[unsafe(link_section = ".init_array")]

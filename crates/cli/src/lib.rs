@@ -42,6 +42,7 @@ use std::process::ExitCode;
 
 /// Runs the command line that this process was started with, and returns its exit status.
 pub fn main() -> ExitCode {
+    quell_base::forgo_backtraces();
     let words: Vec<_> = std::env::args_os().collect();
     // A process of a replay is no command of the user's, and parses nothing.
     if words.get(1).is_some_and(|word| word == quell_replay::ARGUMENT) {
