@@ -79,6 +79,14 @@ def test_errors_of_the_binary_have_message_hint_and_status(recording):
         quell.predict(recording, no_such_flag=True)
 
 
+@pytest.mark.parametrize("variable", ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"])
+def test_the_release_tells_its_errors_where_the_environment_asks_for_backtraces(tmp_path, variable):
+    asked = {**os.environ, variable: "full"}
+    done = subprocess.run([quell.binary(), "report", tmp_path / "none"], capture_output=True, text=True, env=asked)
+    assert (done.returncode, done.stderr.splitlines()[0][:27]) == (2, "quell: error: cannot open `")
+    assert f"{variable}=full" in run(quell.binary(), "record", "-q", "-o", tmp_path / "t", "--", "env", env=asked).splitlines()
+
+
 def test_warnings_of_the_binary_are_warnings(recording):
     with pytest.warns(quell.QuellWarning, match="no --fs: this is a wide prior") as caught:
         answer = quell.predict(recording, nodes=1, root="/")

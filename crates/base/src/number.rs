@@ -29,10 +29,16 @@ pub fn rounded(number: u64) -> String {
 
 /// A number with its noun: `1 file`, `12 345 files`, `2 directories`.
 pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {}", grouped(number), noun_for(number, noun))
+}
+
+/// A noun, in the plural unless there is 1: `file`, `files`, `directories`, `processes`.
+pub fn noun_for(number: u64, noun: &str) -> String {
     match (number, noun.strip_suffix("ry")) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{} {stem}ries", grouped(number)),
-        (_, None) => format!("{} {noun}s", grouped(number)),
+        (1, _) => noun.to_owned(),
+        (_, Some(stem)) => format!("{stem}ries"),
+        (_, None) if noun.ends_with("ss") => format!("{noun}es"),
+        (_, None) => format!("{noun}s"),
     }
 }
 
@@ -97,6 +103,7 @@ mod tests {
         assert_eq!(counted(1, "file"), "1 file");
         assert_eq!(counted(12_345, "file"), "12 345 files");
         assert_eq!(counted(2, "directory"), "2 directories");
+        assert_eq!(counted(0, "process"), "0 processes");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Work on many things at once, by threads that end before the caller goes on.
 
+use crate::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +21,7 @@ pub fn in_parallel<'i, T: Sync, R: Send>(
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             let done = work(item);
             // A thread that panics has not begun to add.
-            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(done);
+            lock(&all).extend(done);
         }
     };
     let threads = parallelism.clamp(1, items.len().max(1));

@@ -76,11 +76,5 @@ pub use stats::{OutputStats, RunStats, ScratchStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 
+use quell_base::lock;
 use quell_fuse as fuse;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks `mutex`. If a thread panicked while it held the lock, the data is as that thread left it. It is consistent,
-/// since every holder changes one thing at a time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

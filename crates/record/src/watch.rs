@@ -15,11 +15,11 @@ use crate::facts;
 use crate::ptrace::join;
 use crate::ptrace::joining::{JoinedScope, ancestors};
 use crate::watched::{WatchCounter, WatchTables, WatchedInterval};
-use quell_base::{ProcessStat, batch_job};
+use quell_base::{ProcessStat, batch_job, lock};
 use quell_trace::Pid;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The processes to watch.
@@ -127,10 +127,6 @@ impl Watch {
         let begun = thread.spawn(move || while look() {});
         begun.map(drop).map_err(|source| RecordError::Start { action: "create a thread", source })
     }
-}
-
-fn lock<Inner>(mutex: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WatchScope {

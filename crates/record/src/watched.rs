@@ -7,11 +7,11 @@ use crate::engine::{BirthKind, Observation, ObservedCall, Observer};
 use crate::error::GaveWay;
 use crate::facts;
 use crate::pids::PidMap;
-use quell_base::escape;
+use quell_base::{escape, lock};
 use quell_trace::{Call, Class, Fd, Outcome, Pid};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Metadata operations by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -243,7 +243,7 @@ impl<'a> WatchCounter<'a> {
     }
 
     fn change(&self, change: impl FnOnce(&mut WatchTables)) {
-        change(&mut self.tables.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut lock(self.tables));
     }
 
     fn called(&self, observed: &ObservedCall<'_>) {

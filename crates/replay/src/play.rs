@@ -6,6 +6,7 @@ use super::package;
 use super::stage::{NO_PATH, Stage};
 use super::steps::{FileSlot, IssuedCall, ReplayStep};
 use super::tally::ReplayTally;
+use quell_base::lock;
 use quell_talk::{receive, receive_files, send};
 use quell_trace::Errno;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::io::{ErrorKind, Read, Result};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Plays the process that the other end of standard input orders, and reports there. Returns when all is done; when the
@@ -74,17 +75,12 @@ struct Player {
     tally: Mutex<ReplayTally>,
 }
 
-/// A panic of another thread is one of ours and ends the process: its lock is as good as any.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Player {
     fn play(&self) -> ReplayTally {
         std::thread::scope(|scope| self.thread(scope, 0));
-        let children = std::mem::take(&mut *locked(&self.children));
+        let children = std::mem::take(&mut *lock(&self.children));
         children.into_values().for_each(|child| self.end(child));
-        std::mem::take(&mut *locked(&self.tally))
+        std::mem::take(&mut *lock(&self.tally))
     }
 
     fn thread<'scope>(&'scope self, scope: &'scope std::thread::Scope<'scope, '_>, number: usize) {
@@ -100,7 +96,7 @@ impl Player {
                 }
                 ReplayStep::Spawn(process) => self.spawn(*process, &mut tally),
                 ReplayStep::Await(process) => {
-                    let child = locked(&self.children).remove(process);
+                    let child = lock(&self.children).remove(process);
                     child.into_iter().for_each(|child| self.end(child));
                     last = Instant::now();
                 }
@@ -116,7 +112,7 @@ impl Player {
                 ReplayStep::Release(slot) => _ = self.stage.close(*slot),
             }
         }
-        locked(&self.tally).merge(&tally);
+        lock(&self.tally).merge(&tally);
     }
 
     /// Waits as long as the program computed. What is too short for the kernel's timers is spun.
@@ -175,7 +171,7 @@ impl Player {
         });
         match started {
             Ok(child) => {
-                locked(&self.children).insert(process, child);
+                lock(&self.children).insert(process, child);
             }
             Err(error) => tally.lose(&error),
         }
@@ -184,7 +180,7 @@ impl Player {
     /// Waits for a process that this one started.
     fn end(&self, mut child: PlayingProcess) {
         let report = child.report();
-        let mut tally = locked(&self.tally);
+        let mut tally = lock(&self.tally);
         match report {
             Ok(report) => tally.merge(&report.tally),
             Err(error) => tally.lose(&error),

@@ -4,7 +4,7 @@ use super::below::join;
 use super::confined::Confined;
 use super::package::PackageHead;
 use super::steps::{FileSlot, PathPrefix, Programme, ReplayOperation, ReplayStep};
-use quell_base::escape;
+use quell_base::{escape, lock};
 use std::ffi::{CStr, CString};
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -93,7 +93,7 @@ impl Stage {
         for slot in operation.uses() {
             if let Some(cell) = self.cells.get(slot.0 as usize) {
                 // Under the lock, so that a thread that waits to close it does not miss it.
-                let _state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let _state = lock(&cell.state);
                 cell.uses.fetch_sub(1, Ordering::Relaxed);
                 cell.changed.notify_all();
             }
@@ -113,7 +113,7 @@ impl Stage {
 
     fn opened_by(&self, slot: FileSlot) -> Option<u32> {
         let cell = self.cells.get(slot.0 as usize)?;
-        match *cell.state.lock().unwrap_or_else(PoisonError::into_inner) {
+        match *lock(&cell.state) {
             State::Open(_, path) | State::Gone(path) => Some(path).filter(|path| *path != NO_PATH),
             State::Awaited => None,
         }
@@ -139,7 +139,7 @@ impl Stage {
     /// An open file, when it has been opened; `None` when it could not be.
     pub(super) fn take(&self, slot: FileSlot) -> Option<Arc<OwnedFd>> {
         let cell = self.cells.get(slot.0 as usize)?;
-        let mut state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&cell.state);
         loop {
             match &*state {
                 State::Open(file, _) => return Some(Arc::clone(file)),
@@ -153,7 +153,7 @@ impl Stage {
     pub(super) fn put(&self, slot: FileSlot, file: Option<OwnedFd>, path: u32) {
         let Some(cell) = self.cells.get(slot.0 as usize) else { return };
         let state = file.map_or(State::Gone(path), |file| State::Open(Arc::new(file), path));
-        *cell.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *lock(&cell.state) = state;
         cell.changed.notify_all();
     }
 
@@ -165,7 +165,7 @@ impl Stage {
     /// Closes a file, when all that used it have; false when it was not open.
     pub(super) fn close(&self, slot: FileSlot) -> bool {
         let Some(cell) = self.cells.get(slot.0 as usize) else { return false };
-        let mut state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&cell.state);
         while cell.uses.load(Ordering::Relaxed) > 0 || matches!(*state, State::Awaited) {
             state = cell.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

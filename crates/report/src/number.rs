@@ -28,8 +28,7 @@ pub(crate) fn grouped_or_blank(number: u64) -> String {
 
 /// A number with what it counts, as `1 path` or `2 paths`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(number))
+    format!("{} {}", grouped(number), quell_base::number::noun_for(number, what))
 }
 
 /// A count as such; anything else with one decimal.

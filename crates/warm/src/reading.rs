@@ -1,5 +1,6 @@
 //! Files that are read by several threads, piece by piece, through one descriptor.
 
+use quell_base::lock;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -7,7 +8,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Advice, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -174,7 +175,7 @@ fn read_some(file: &OwnedFd, range: Range<u64>, scratch: &mut [u8], goes_on: &dy
 impl Source<'_> {
     /// The open file; `None` where it is refused, which the first call counts.
     fn open(&self, reading: &Reading<'_>) -> Option<Arc<OpenFile>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.opened);
         if let Opened::NotYet = &*opened {
             *opened = match open_regular(&self.path, self.version, reading) {
                 Ok(file) => Opened::File(Arc::new(file)),
@@ -206,7 +207,7 @@ impl Source<'_> {
         if self.pending.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.opened);
         if let Opened::File(file) = std::mem::replace(&mut *opened, Opened::Refused) {
             // Attributes that cannot be had are none.
             _ = rustix::fs::fstat(&file.descriptor);

@@ -1,6 +1,7 @@
 //! A few threads that work off a list of jobs, to which jobs add further jobs.
 
 use crate::tools::unless_ended;
+use quell_base::lock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Jobs that wait, and the number of jobs in progress.
@@ -85,6 +86,6 @@ impl<J> Pool<J> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -11,6 +11,7 @@ use crate::place::{self, Aside};
 use crate::scan::{self, FileRole, ModuleTree, ScanOptions};
 use crate::tools::{self, Answers, Environment, Question, Tool, ToolAnswer, ToolKind, User};
 use crate::trust::{ChangedBy, Changers, TrustInquiry, is_root};
+use quell_base::lock;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use std::num::NonZero;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The judge that asks the site's own tools.
 #[derive(Clone, Debug)]
@@ -256,7 +257,7 @@ impl<'a> Talk<'_, 'a> {
         let asking = self.asking;
         let mut all = Vec::new();
         for (&(tool, user), walk) in &asking.walks {
-            all.extend(pieces(tool, user, of(tool, user, &mut locked(walk))?));
+            all.extend(pieces(tool, user, of(tool, user, &mut lock(walk))?));
         }
         self.questions += all.iter().map(|piece| piece.questions.len()).sum::<usize>();
         self.doubts.extend(asking.ask(&all)?);
@@ -269,7 +270,7 @@ impl<'a> Asking<'a> {
     fn new_states(&self, opened: &mut Opened) -> Result<Option<States<'a>>, ModulesError> {
         let mut states = States::new();
         for (&(tool, user), walk) in &self.walks {
-            for state in locked(walk).new_states(self.naming) {
+            for state in lock(walk).new_states(self.naming) {
                 if opened.may_ask(user, &state.directories)? {
                     states.entry((tool, user)).or_default().push(state);
                 }
@@ -292,7 +293,7 @@ impl<'a> Asking<'a> {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(piece) = pieces.get(number / 2) else { return };
                 let doubts = self.ask_side(piece, number % 2);
-                locked(&results).push((number / 2, doubts));
+                lock(&results).push((number / 2, doubts));
             }
         };
         std::thread::scope(|scope| {
@@ -312,7 +313,7 @@ impl<'a> Asking<'a> {
         let Piece { tool, user, questions, first } = piece;
         let answers = self.count.ask(piece, side, &self.environments[side])?;
         if let Some(walk) = self.walks.get(&(*tool, *user)) {
-            let mut walk = locked(walk);
+            let mut walk = lock(walk);
             let pairs = questions.iter().zip(&answers);
             pairs.for_each(|(asked, answer)| walk.hear(tool.kind, side, asked, answer, self.naming));
         }
@@ -320,7 +321,7 @@ impl<'a> Asking<'a> {
             self.naming.normal(tool.kind, &asked.words, answer)
         };
         let own: Vec<String> = questions.iter().zip(&answers).map(normal).collect();
-        let mut first = locked(first);
+        let mut first = lock(first);
         let Some(other) = first.take() else {
             *first = Some(own);
             return Ok(Vec::new());
@@ -339,7 +340,7 @@ impl<'a> Asking<'a> {
     fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
         let (mut reworded, mut real) = (0, 0);
-        let silent = locked(&self.count.silent).clone();
+        let silent = lock(&self.count.silent).clone();
         for (tool, user, asked, lacking) in doubts {
             if silent.contains(&asked.shown()) {
                 continue;
@@ -370,11 +371,6 @@ impl<'a> Asking<'a> {
         }
         Ok(differences)
     }
-}
-
-/// Locks a mutex, even if a thread panicked while it held the lock.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// For each of two texts the lines that the other lacks.
@@ -562,7 +558,7 @@ impl<'a> Count<'a> {
     ) -> Result<Vec<ToolAnswer>, ModulesError> {
         let asked = &piece.questions;
         let is_silent: Vec<bool> = {
-            let silent = locked(&self.silent);
+            let silent = lock(&self.silent);
             asked.iter().map(|asked| silent.contains(&asked.shown())).collect()
         };
         let left =
@@ -582,7 +578,7 @@ impl<'a> Count<'a> {
             })?;
         self.apart.fetch_add(apart, Ordering::Relaxed);
         let names = left().enumerate().filter(|(number, _)| silent.contains(number));
-        locked(&self.silent).extend(names.map(|(_, asked)| asked.shown()));
+        lock(&self.silent).extend(names.map(|(_, asked)| asked.shown()));
         let mut answers = answers.into_iter();
         Ok(is_silent
             .into_iter()

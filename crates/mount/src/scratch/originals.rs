@@ -228,10 +228,15 @@ impl Originals {
 
     /// Opens the parent of a path, to change a name in it, and returns the name.
     pub(super) fn parent<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8]), Errno> {
-        let slash = path.iter().rposition(|byte| *byte == b'/');
-        let (parent, name) = slash.map_or((&b""[..], path), |slash| (&path[..slash], &path[slash + 1..]));
+        let (parent, name) = split(path);
         Ok((self.reach(parent)?, name))
     }
+}
+
+/// The parent of a path below the real directory, which is empty for the real directory itself, and the name in it.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    slash.map_or((b"", path), |slash| (&path[..slash], &path[slash + 1..]))
 }
 
 /// Device and inode, as the client of a network file system knows them: its server is not asked.

@@ -16,12 +16,13 @@ use crate::sys::ptrace::{Delivery, Stopped};
 use crate::sys::signals::{self, Disposition, Mask, Received};
 use crate::sys::witness::Witness;
 use crate::terminal::{self, Terminal};
+use quell_base::lock;
 use quell_trace::{Exit, Pid};
 use rustix::io::retry_on_intr;
 use rustix::process::{WaitOptions, waitpid};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -225,7 +226,7 @@ impl Shared {
             if self.witness().as_mut().is_some_and(|witness| witness.saw(received, REPORT_IN)) {
                 continue;
             }
-            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sent = lock(&self.sent);
             sent.push(Received { sender: Some(sender), ..received });
             drop(sent);
             // The target may have ended meanwhile. The signal is then dropped.
@@ -234,12 +235,12 @@ impl Shared {
     }
 
     fn witness(&self) -> MutexGuard<'_, Option<Witness>> {
-        self.witness.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.witness)
     }
 
     /// The sender of a forwarded signal.
     fn origin(&self, signal: i32) -> Option<Pid> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.sent);
         let index = sent.iter().position(|received| received.signal == signal)?;
         sent.remove(index).sender
     }

@@ -9,13 +9,13 @@ use super::attach;
 use crate::error::{JoinBarrier, TraceBarrier};
 use crate::facts;
 use crate::sys::ptrace::{self, TraceeFate};
-use quell_base::ProcessStat;
+use quell_base::{ProcessStat, lock};
 use quell_trace::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The processes to record.
@@ -149,7 +149,7 @@ impl Joining {
 
     /// Seizes the others, and the processes that all these had started before.
     fn seize_others(&mut self, is_known: &dyn Fn(Pid) -> bool) -> Vec<Pid> {
-        let others = self.others.as_ref().map(|others| others.lock().unwrap_or_else(PoisonError::into_inner));
+        let others = self.others.as_ref().map(|others| lock(others));
         let mut found: Vec<Pid> = others.iter().flat_map(|others| others.iter().copied()).collect();
         drop(others);
         if self.with_descendants {

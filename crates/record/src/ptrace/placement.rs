@@ -10,11 +10,12 @@
 //! those calls for that reason. Only `/proc/PID/status` shows the change while it lasts.
 
 use crate::pids::PidMap;
+use quell_base::lock;
 use quell_trace::Pid;
 use rustix::process::Pid as KernelPid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The number of stops of one thread in a row that justifies two calls to the kernel.
@@ -188,7 +189,7 @@ impl Drop for Placement {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn release(&self) {

@@ -1,10 +1,10 @@
 //! Collects the requests of all connections, makes calls and births of them, and reports these to the observer.
 
-use super::lock_state::lock;
 use super::processes::{self, ProcessNews, Processes};
 use super::report::ObservedReport;
 use super::walks::{NodeKey, OwnedCall, RequestOrigin, WalkStep, Walks, failed};
 use crate::engine::Launched;
+use quell_base::lock;
 use quell_trace::{Call, Class, Nanos, Pid};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,11 +1,12 @@
 //! The locks of a connection's programs, as [`super::locks`] takes them.
 
+use quell_base::lock;
 use quell_fuse::abi::NodeId;
 use quell_fuse::locks::{RangeLock, set_range_lock};
 use quell_fuse::request::LockOwner;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The locks of one connection.
 #[derive(Debug, Default)]
@@ -23,9 +24,4 @@ impl Locks {
         let all = RangeLock { kind: libc::F_UNLCK as u32, start: 0, length: 0, pid: 0 };
         _ = closed.map(|file| set_range_lock(file, all));
     }
-}
-
-/// Locks a mutex, poisoned or not: each thread changes one thing at a time, so a panic leaves nothing half done.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,10 @@
 //! A lock of flock(2) belongs to an open file, as each handle has one. A lock of fcntl(2) belongs to a process, which has
 //! an open file of its own here for its locks on each file, until it closes a descriptor of the file.
 
-use super::lock_state::lock;
 use super::operations::on;
 use super::service::{MountService, Requester};
 use super::walks::OwnedCall;
+use quell_base::lock;
 use quell_fuse::abi::{self, NodeId};
 use quell_fuse::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 use quell_fuse::original::reopen;

@@ -3,7 +3,7 @@
 //! The kernel forgets a file soon after its last use, because no answer is kept. So the tables hold little more than
 //! what is open.
 
-use super::lock_state::lock;
+use quell_base::lock;
 use quell_fuse::abi::{self, NodeId};
 use quell_fuse::original::write_at;
 use quell_fuse::request::Write;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A file that the kernel knows.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl ServedNodes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// A file and the name by which it was found last.

@@ -19,7 +19,7 @@ pub fn replay(played: &ReplayView, style: Style) -> String {
     let by = format!(
         ", {} of {} each, {speed}",
         counted(played.ranks.into(), "rank"),
-        processes(played.processes)
+        counted(played.processes, "process")
     );
     page.command("replayed", "", &played.command, &by);
     let place = match played.from == played.root {
@@ -55,10 +55,6 @@ pub fn replay(played: &ReplayView, style: Style) -> String {
         &failing(played),
     );
     page.finished()
-}
-
-fn processes(count: u64) -> String {
-    format!("{} process{}", grouped(count), if count == 1 { "" } else { "es" })
 }
 
 /// The spread of the ranks' times.

@@ -33,8 +33,7 @@ const ROWS: usize = 10;
 /// The interval's rates. `lines`: of the screen, none of which is exceeded; `None` for a file.
 pub fn top(view: &TopView, lines: Option<usize>, style: Style) -> String {
     let mut page = Page::new(style);
-    let plural = if view.processes == 1 { "" } else { "es" };
-    let processes = format!("{} process{plural}", grouped(view.processes));
+    let processes = counted(view.processes, "process");
     let key = if lines.is_some() { "; q ends" } else { "" };
     let time = format!("{:.0}{GLUE}s{key}", view.watched_seconds);
     page.entry("watching", &format!("{}: {processes}, for {time}", clean(&view.watching)), TextRole::Plain);

@@ -11,7 +11,7 @@ use super::{Identity, Keeper, Settled, Staged};
 use crate::fuse::abi::{Attr, Time};
 use crate::fuse::namespace::Privilege;
 use crate::fuse::original::{self, os, place_of};
-use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK};
+use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK, split};
 use crate::scratch::tree::{Kind, TOP};
 
 impl Keeper<'_> {
@@ -59,7 +59,7 @@ impl Keeper<'_> {
 
     /// The group that a new name of this user's gets.
     fn group_within(&self, path: &[u8]) -> u32 {
-        let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |slash| &path[..slash]);
+        let (parent, _) = split(path);
         let passed_on = self.groups.get(parent).copied().unwrap_or_else(|| {
             let parent = self.originals.reach(parent).and_then(rustix::fs::fstat).ok();
             parent.filter(|stat| stat.st_mode & 0o2000 != 0).map(|stat| stat.st_gid)
