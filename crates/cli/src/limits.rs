@@ -70,6 +70,6 @@ mod tests {
             assert!(value(bad).is_err(), "{bad}");
         }
         let error = value("tiny=1").expect_err("not known");
-        assert!(error.starts_with("`tiny` is none of chatty-output, collective-buffering, "), "{error}");
+        assert!(error.starts_with("`tiny` is none of absent-attributes, chatty-output, "), "{error}");
     }
 }

@@ -17,7 +17,7 @@ use crate::errands::{Errands, RefreshErrand, version_of};
 use crate::error::{ImageError, RunError, SetupStep, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::notes::{NodeNote, NoteBoard};
-use crate::published::{Awaited, Claim, Publication};
+use crate::published::{Awaited, Claim, Publication, ToldOutcome};
 use crate::request::{
     CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
 };
@@ -73,9 +73,9 @@ impl Comparing<'_> {
             false => Awaited::Untold,
         };
         let checked = match awaited {
-            Awaited::Told(staleness) => {
+            Awaited::Told(ToldOutcome { staleness, checked }) => {
                 // Peers of the first node have heard nothing yet if rank 0 did not start its server.
-                board.iter().for_each(|board| board.leave(&publication.note(&staleness, now)));
+                board.iter().for_each(|board| board.leave(&publication.note(&staleness, checked)));
                 Checked { staleness, ..Checked::default() }
             }
             Awaited::Claimed(claim) => self.compare(image, Some(claim))?,

@@ -92,10 +92,18 @@ pub(crate) const USE: Duration = Duration::from_secs(2 * SKEW);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// The outcome of another node.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ToldOutcome {
+    pub(crate) staleness: Staleness,
+    /// The time of the comparison, which a note keeps on its way: each node judges the age of what was compared.
+    pub(crate) checked: u64,
+}
+
 /// The end of a wait for another node.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    Told(Staleness),
+    Told(ToldOutcome),
     /// This rank is to compare for the job.
     Claimed(Claim),
     /// This rank is to compare for its node.
@@ -105,7 +113,7 @@ pub(crate) enum Awaited {
 /// The state of the file.
 #[derive(Debug, PartialEq)]
 enum Found {
-    Outcome(Staleness),
+    Outcome(ToldOutcome),
     /// A rank compares.
     Claim,
     /// A file that does not count any more.
@@ -186,12 +194,12 @@ impl Publication<'_> {
         Some(Awaited::Untold)
     }
 
-    /// The outcome as a note for other nodes.
-    pub(crate) fn note(&self, staleness: &Staleness, now: u64) -> NodeNote {
-        serde_json::to_vec(&self.outcome(staleness, now)).map_or(NodeNote::Withdrawn, NodeNote::Here)
+    /// The outcome of a comparison at the time `checked` as a note for other nodes.
+    pub(crate) fn note(&self, staleness: &Staleness, checked: u64) -> NodeNote {
+        serde_json::to_vec(&self.outcome(staleness, checked)).map_or(NodeNote::Withdrawn, NodeNote::Here)
     }
 
-    fn outcome_in(&self, bytes: &[u8], now: u64) -> Option<Staleness> {
+    fn outcome_in(&self, bytes: &[u8], now: u64) -> Option<ToldOutcome> {
         let outcome = serde_json::from_slice::<Outcome>(bytes).ok()?;
         self.counts(&outcome, now).then(|| outcome.into())
     }
@@ -202,7 +210,7 @@ impl Publication<'_> {
         while began.elapsed() < PATIENCE {
             let found = self.read(now);
             match found {
-                Found::Outcome(staleness) => return Awaited::Told(staleness),
+                Found::Outcome(told) => return Awaited::Told(told),
                 Found::Claim => is_claimed = true,
                 // The claimant failed, as others would that claim in its place, or its part of the step is over.
                 Found::Nothing if is_claimed => return Awaited::Untold,
@@ -340,16 +348,17 @@ impl From<Renewed> for Attributes {
     }
 }
 
-impl From<Outcome> for Staleness {
+impl From<Outcome> for ToldOutcome {
     fn from(outcome: Outcome) -> Self {
         let named = |(nid, name): (u64, Vec<u8>)| (Nid::new(nid), name);
-        Self {
+        let staleness = Staleness {
             looks_up_listed: true,
             changes: outcome.changes,
             altered: outcome.altered.into_iter().map(Nid::new).collect(),
             renewed: outcome.renewed.into_iter().map(|(nid, it)| (Nid::new(nid), it.into())).collect(),
             appeared: outcome.appeared.into_iter().map(named).collect(),
-        }
+        };
+        Self { staleness, checked: outcome.checked }
     }
 }
 
@@ -393,8 +402,9 @@ mod tests {
         assert_eq!(place.claim(false).unwrap_err(), Errno::EXIST);
         let (path, inode) = place.publish(claim, &staleness, NOW).unwrap();
         assert_eq!(rustix::fs::lstat(&path).unwrap().st_ino, inode);
-        assert_eq!(place.read(NOW), Found::Outcome(staleness.clone()));
-        assert_eq!(place.read(NOW + SKEW), Found::Outcome(staleness));
+        let told = || Found::Outcome(ToldOutcome { staleness: staleness.clone(), checked: NOW });
+        assert_eq!(place.read(NOW), told());
+        assert_eq!(place.read(NOW + SKEW), told(), "relayed, it stays as old as the comparison");
         assert_eq!(place.read(NOW + 1 + SKEW), Found::Leftover, "an earlier run of the same job");
         for job in ["7.1", "7.2", "8.0"] {
             assert_eq!(Publication { job, ..place }.read(NOW), Found::Nothing);
@@ -450,7 +460,7 @@ mod tests {
             std::thread::sleep(PATIENCE_FOR_PEERS);
             board.leave(&place.note(&staleness, now()));
             let Awaited::Told(told) = waiting.join().unwrap() else { panic!("peers told it") };
-            assert_eq!(told, staleness);
+            assert_eq!(told.staleness, staleness);
         });
         drop(end);
         // A note of another job counts as none.
@@ -459,7 +469,7 @@ mod tests {
         let Awaited::Told(told) = other.await_outcome(now(), Some(&board)) else {
             panic!("the file tells it")
         };
-        assert_eq!(told.changes, 0);
+        assert_eq!(told.staleness.changes, 0);
     }
 
     #[test]

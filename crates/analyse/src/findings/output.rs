@@ -40,9 +40,10 @@ pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
     .collect()
 }
 
-/// The most writes of the collector of these ranks: one whenever a rank's part of its memory is full, and one a second.
+/// The most writes of the collector of these ranks: one whenever a rank's part of its memory is full, one for each
+/// second that begins, and one at the end.
 fn pieces(case: &Case<'_>) -> u64 {
-    let seconds = case.summary.span.map_or(0, |span| span.last.since(span.first).0 / SECOND);
+    let seconds = case.summary.span.map_or(0, |span| span.last.since(span.first).0.div_ceil(SECOND));
     case.summary.data.streams.bytes.0 / PIECE + seconds + 1
 }
 

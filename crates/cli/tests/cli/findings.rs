@@ -2,6 +2,8 @@
 //!
 //! Predictions of metadata operations are exact unless the test says by how much they may be off, and why.
 
+use std::time::Instant;
+
 use serde_json::Value;
 
 use crate::harness::{Need, Test};
@@ -576,11 +578,17 @@ fn privileged_ranks_whose_output_is_collected() {
     assert_eq!(finding["operations"], 3000);
     let remedy = before.command("chatty-output", &test);
     let run = remedy.strip_prefix("quell run ").unwrap();
+    let began = Instant::now();
     test.script(&format!("{ranks} $quell -q run --stats stats.json {run}")).succeeds();
+    // A run that takes longer than the recorded one has a write more each second.
+    let seconds = began.elapsed().as_secs();
     assert_eq!(test.read("job.log").split_inclusive(|&byte| byte == b'\n').count(), 3000);
     let writes = test.read_json("stats.json")["output"]["writes"].as_u64().unwrap();
     let predicted = finding["remedy"]["operations_after"].as_u64().unwrap();
-    assert!(writes <= predicted && predicted < 100, "{writes} writes, at most {predicted} predicted");
+    assert!(
+        writes <= predicted.max(seconds + 2) && predicted < 100,
+        "{writes} writes, at most {predicted} predicted"
+    );
 }
 
 #[test]

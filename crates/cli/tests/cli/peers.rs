@@ -73,12 +73,12 @@ fn privileged_one_node_reads_the_image_and_the_other_gets_it_from_there() {
         let Some(test) = Test::privileged(&[NEEDS, &[Need::Program("umount")]].concat()) else { return };
         let _first = Elsewhere::of(&test, options);
         let mut server = on_second(&test);
-        // A busy machine may start a node so slowly that it reads the image by itself.
+        // A busy machine may start a node so slowly that it reads the image by itself, or that the first one ends before it has
+        // given all.
         wait_until("all of the image comes from the first node", || {
             let (bytes, all) = from_first(&test, &["--peers", "auto"]);
-            bytes == all
+            (bytes, counted(&test, 0, "bytes_to_peers")) == (all, all)
         });
-        assert_eq!(counted(&test, 0, "bytes_to_peers"), counted(&test, 1, "file_bytes"));
         assert_eq!([0, 1].map(|rank| counted(&test, rank, "peers_left")), [0, 0]);
         assert_eq!(from_first(&test, &[]).0, 0, "{options}");
         server.kill().unwrap();
