@@ -22,8 +22,11 @@ PATIENCE = 300
 
 def run(*words, user=None, **more):
     """Runs quell as a user; returns its status and what it says."""
-    identity = {} if user is None else {"user": user, "group": GROUP, "extra_groups": []}
-    done = subprocess.run([QUELL, *map(str, words)], capture_output=True, text=True, check=False, timeout=PATIENCE, **identity, **more)
+    if user is not None:
+        # Another user may not look into the home of this one.
+        environment = {**os.environ, "HOME": "/"}
+        more = {"user": user, "group": GROUP, "extra_groups": [], "env": environment} | more
+    done = subprocess.run([QUELL, *map(str, words)], capture_output=True, text=True, check=False, timeout=PATIENCE, **more)
     return done.returncode, done.stdout + done.stderr
 
 
