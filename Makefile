@@ -90,6 +90,9 @@ differential: build deps ## what programs do below packed directories is what th
 	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
 	QUELL=$(QUELL) tests/differential/run --programs 200 --seed 1
 	QUELL=$(QUELL) tests/differential/run --scratch --programs 60 --seed 1
+	QUELL=$(QUELL) tests/differential/run --gather --programs 60 --seed 1
+	QUELL=$(QUELL) tests/differential/run --gather --names 'd*' --programs 60 --seed 1
+	QUELL=$(QUELL) tests/differential/run --buffer --programs 60 --seed 1
 
 differential-random: build deps ## the same of other random programs, with their seed
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
@@ -108,14 +111,19 @@ suites: build deps ## some tests of other projects, plain and from an extracted 
 	QUELL=$(QUELL) tests/suites/run --mode extract --short
 
 soak: release-aarch64 deps build wire check-dist ## what takes long: fuzzing, thousands of repetitions
-	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 scripts/test --release
+	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 QUELL_SPREAD_RUNS=500 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/run --mode extract
 	QUELL=$(QUELL) tests/suites/stacks
 	QUELL=$(QUELL) tests/differential/run --programs 10000
 	QUELL=$(QUELL) tests/differential/run --programs 10000 --kill
+	QUELL=$(QUELL) tests/differential/run --scratch --programs 5000
+	QUELL=$(QUELL) tests/differential/run --gather --programs 5000
+	QUELL=$(QUELL) tests/differential/run --gather --names 'd*' --programs 2000
+	QUELL=$(QUELL) tests/differential/run --buffer --programs 5000
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
+	QUELL=$(QUELL) tests/soak/kill_tiers --runs 1000
 	QUELL=$(QUELL) tests/fleet/run --spark
 	QUELL=$(QUELL) tests/modules/recipe --verify
 	QUELL=$(QUELL) tests/modules/recipe --names 250

@@ -149,11 +149,15 @@ def rig_up(nodes: int, latency: int = 0) -> Iterator[None]:
 
 def head(title: str, *text: str) -> list[str]:
     """The top of a page: title, explanation, and the command, date, machine and version that made it."""
+    version = run(QUELL, "--version").strip()
+    return [f"# {title}", "", *text, "", f"`{_command}`, {datetime.date.today()}, {version}, {machine()}, load {os.getloadavg()[1]:.1f}.", ""]
+
+
+def machine() -> str:
+    """Processor, number of cores and kernel."""
     info = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(": ")[1] for line in info if line.startswith(("model name", "CPU part"))), os.uname().machine)
-    machine = f"{model}, {os.cpu_count()} CPUs, Linux {os.uname().release}, load {os.getloadavg()[1]:.1f}"
-    version = run(QUELL, "--version").strip()
-    return [f"# {title}", "", *text, "", f"`{_command}`, {datetime.date.today()}, {version}, {machine}.", ""]
+    return f"{model}, {os.cpu_count()} CPUs, Linux {os.uname().release}"
 
 
 def table(*columns: str) -> list[str]:

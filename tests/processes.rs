@@ -44,9 +44,39 @@ pub(crate) fn kill_all_servers(processes: impl Fn() -> Vec<i32>) {
 }
 
 /// Waits until there are no `processes`. A server that makes room for its holder's successor may be in a list that was made before
-/// it forked that.
+/// it forked that. A test that waits in vain names the processes that remain and the kernel function in which each thread waits, and
+/// kills them: they would be in the way of later tests.
+#[track_caller]
 pub(crate) fn silence(processes: impl Fn() -> Vec<i32>) {
-    wait_until("all processes have ended", || processes().is_empty() && processes().is_empty());
+    if !comes_about(|| processes().is_empty() && processes().is_empty()) {
+        let remain = processes();
+        let described = described(&remain);
+        remain.into_iter().for_each(kill);
+        panic!("processes remain:\n{described}");
+    }
+}
+
+/// Name and command line of each process, and where its threads wait, for the message of a failed test.
+fn described(processes: &[i32]) -> String {
+    let read =
+        |path: String| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).replace('\0', " ");
+    let mut text = String::new();
+    for process in processes {
+        text += &format!(
+            "{process} {} {}\n",
+            read(format!("/proc/{process}/comm")).trim_end(),
+            read(format!("/proc/{process}/cmdline"))
+        );
+        for thread in std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+            let thread = thread.path().display().to_string();
+            let [name, stack, call] =
+                ["comm", "stack", "syscall"].map(|file| read(format!("{thread}/{file}")));
+            let stack: Vec<&str> =
+                stack.lines().map(|line| line.trim_start_matches("[<0>] ")).take(6).collect();
+            text += &format!("    {} {} {}\n", name.trim_end(), stack.join(" "), call.trim_end());
+        }
+    }
+    text
 }
 
 /// SIGKILL.
@@ -63,12 +93,20 @@ pub(crate) fn send(process: i32, signal: Signal) {
 
 /// Waits for something that must come about.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes_about(holds), "waited in vain until {what}");
+}
+
+/// Waits until `holds` says so; false after [`PATIENCE`].
+fn comes_about(mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 /// The next line that a child prints.

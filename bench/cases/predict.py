@@ -3,11 +3,14 @@
 All nodes, the servers and the programs share this machine's cores, and the prediction is told so. Nothing is fitted to what
 is compared: a profile knows nothing of the programs, and a recording is made on a local disk. `import` is the program that the
 model was developed with, here: what entering an image costs a process is from its starts. `julia` and `perl` are others. The
-machine is now a little faster and now a little slower: it is calibrated right before the first round of a policy and latency,
-and the programs' own computing is timed in each round. Whatever was measured is kept in the state file, case by case.
+machine is now a little faster and now a little slower: it is calibrated, and the programs' own computing timed, in each round
+right before the cases of a policy and latency. These are kept together, measured and predicted, in the file SAMPLES, from which
+a later run goes on: rounds need neither the same day nor the same machine.
 """
 
 import contextlib
+import csv
+import datetime
 import itertools
 import json
 import os
@@ -15,7 +18,7 @@ import shlex
 import shutil
 import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +37,6 @@ COLUMNS = (
     "policy", "added us", "nodes x processes", "way", "seconds", "predicted p50 (p10 to p90)", "off", "operations",
     "predicted", "off",
 )  # fmt: skip
-
-
-def state_file() -> Path:
-    return Path(harness.setting("STATE"))
 
 
 @dataclass(frozen=True)
@@ -62,49 +61,72 @@ class Case:
     processes: str
     way: str
 
-    @property
-    def key(self) -> str:
-        return " ".join([self.program, self.policy, self.latency, self.nodes, self.processes, self.way])
+
+@dataclass(frozen=True)
+class Sample:
+    """A case measured once, and what was predicted of it in the same round."""
+
+    # The time at which the round of this policy and latency began, and the machine.
+    began: str
+    machine: str
+    case: Case
+    seconds: float
+    operations: int
+    p10: float
+    p50: float
+    p90: float
+    predicted_operations: float
+
+    @staticmethod
+    def read(fields: dict[str, str]) -> "Sample":
+        case = Case(*(fields[name] for name in CASE_FIELDS))
+        numbers = [float(fields[name]) for name in ("seconds", "operations", "p10", "p50", "p90", "predicted_operations")]
+        seconds, operations, *predicted = numbers
+        return Sample(fields["began"], fields["machine"], case, seconds, int(operations), *predicted)
+
+    def fields(self) -> dict[str, object]:
+        own = {name: value for name, value in vars(self).items() if name != "case"}
+        return {**own, **vars(self.case)}
 
 
-class State:
-    """All measurements and predictions so far, on disk after each case."""
+CASE_FIELDS = ["program", "policy", "latency", "nodes", "processes", "way"]
+FIELDS = ["began", "machine", *CASE_FIELDS, "seconds", "operations", "p10", "p50", "p90", "predicted_operations"]
 
-    def __init__(self) -> None:
-        text = state_file().read_text() if state_file().exists() else ""
-        self.all: dict[str, Any] = json.loads(text) if text else {}
-        self.all.setdefault("measured", {})
-        self.all.setdefault("profiles", {})
-        # Seconds of computing of each program, timed in each round before its cases of a policy and latency.
-        self.all.setdefault("think", {})
 
-    def save(self) -> None:
-        if not state_file().exists() or state_file().is_file():
-            self.write(state_file())
+class Samples:
+    """All samples so far, in a file of comma-separated values to which each round of a policy and latency is added whole."""
 
-    def write(self, path: Path) -> None:
-        path.parent.mkdir(exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(self.all, indent=1, sort_keys=True) + "\n")
-        fresh.replace(path)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = path.read_text() if path.is_file() else ""
+        self.all = [Sample.read(fields) for fields in csv.DictReader(text.splitlines())]
+        if not text:
+            self.write(lambda writer: writer.writeheader())
 
-    def samples(self, case: Case) -> list[dict[str, float]]:
-        found: list[dict[str, float]] = self.all["measured"].setdefault(case.key, [])
-        return found
+    def add(self, samples: list[Sample]) -> None:
+        self.all += samples
+        self.write(lambda writer: writer.writerows(sample.fields() for sample in samples))
+
+    def write(self, what: Callable[["csv.DictWriter[str]"], object]) -> None:
+        with self.path.open("a", newline="") as file:
+            what(csv.DictWriter(file, FIELDS, lineterminator="\n"))
+
+    def of(self, case: Case) -> list[Sample]:
+        return [sample for sample in self.all if sample.case == case]
 
 
 def main() -> Result:
     with harness.rig_up(4), contextlib.ExitStack() as undo:
-        state = State()
+        samples = Samples(Path(harness.setting("SAMPLES")))
         SCRATCH.mkdir(exist_ok=True)
         undo.callback(shutil.rmtree, SCRATCH, ignore_errors=True)
         programs = {name: prepare(name, undo) for name in words("PROGRAMS")}
         for name, program in programs.items():
             record(name, program)
         for number in range(harness.rounds()):
-            one_round(state, programs, number)
-        rows = [compare(state, case, programs[case.program]) for case in cases()]
-    return Result(page([row for row in rows if row]))
+            one_round(samples, programs, number)
+    rows = [Row(case, samples.of(case)) for case in cases()]
+    return Result(page([row for row in rows if row.samples]))
 
 
 def cases() -> Iterator[Case]:
@@ -162,48 +184,53 @@ def middle_recording(name: str, program: Program) -> Path:
     return sorted(takes)[RECORDINGS // 2][1]
 
 
-def one_round(state: State, programs: dict[str, Program], number: int) -> None:
-    """Measures each case that has fewer samples than rounds, policy by policy and latency by latency."""
-    for (policy, latency), group in itertools.groupby(cases(), key=lambda case: (case.policy, case.latency)):
-        left = [case for case in group if len(state.samples(case)) <= number]
-        if not left:
+def one_round(samples: Samples, programs: dict[str, Program], number: int) -> None:
+    """Measures all cases of each policy and latency of which one has at most `number` samples."""
+    for (policy, latency), of_both in itertools.groupby(cases(), key=lambda case: (case.policy, case.latency)):
+        group = list(of_both)
+        if all(len(samples.of(case)) > number for case in group):
             continue
+        began = datetime.datetime.now().isoformat(timespec="seconds")
         rig.rig("policy", policy)
         rig.rig("latency", latency)
-        calibrate(state, policy, latency)
-        for name in dict.fromkeys(case.program for case in left):
-            time_computing(state, name, programs[name], policy, latency)
-            for case in left:
-                if case.program == name:
-                    state.samples(case).append(measure(case, programs[name]))
-                    state.save()
-                    harness.talk(f"{case.key}: {state.samples(case)[-1]['seconds']:.2f} s")
+        calibrate()
+        harness.talk(f"calibrated {policy} {latency}")
+        found: list[Sample] = []
+        for name, of_program in itertools.groupby(group, key=lambda case: case.program):
+            computing = computing_seconds(name, programs[name])
+            for case in of_program:
+                sample = sampled(began, case, programs[name], computing)
+                harness.talk(f"{' '.join(vars(case).values())}: {sample.seconds:.2f} s, predicted {sample.p50:.2f}")
+                found.append(sample)
+        samples.add(found)
 
 
-def calibrate(state: State, policy: str, latency: str) -> None:
-    """A profile of the rig as it is now, unless the state has it."""
-    key = f"{policy} {latency}"
-    if key in state.all["profiles"]:
-        return
+def calibrate() -> None:
+    """Writes a profile of the rig as it is now."""
     rig.on(1, "mkdir", "-p", str(rig.WORK / "calibrate"))
-    profile = SCRATCH / "profile.toml"
     second = shlex.join([rig.RIG, "exec", "2", "--"])
-    flags = ["--force", "--second-client", second, *shlex.split(harness.setting("CALIBRATE")), str(rig.WORK / "calibrate"), "-o", str(profile)]
-    rig.on(1, rig.QUELL, "calibrate", *flags)
-    state.all["profiles"][key] = profile.read_text()
-    state.save()
-    harness.talk(f"calibrated {key}")
+    flags = ["--force", "--second-client", second, *shlex.split(harness.setting("CALIBRATE")), str(rig.WORK / "calibrate")]
+    rig.on(1, rig.QUELL, "calibrate", *flags, "-o", str(SCRATCH / "profile.toml"))
 
 
-def time_computing(state: State, name: str, program: Program, policy: str, latency: str) -> None:
-    """Adds the program's computing time, from a recording made now."""
-    take = middle_recording(name, program)
-    answer = json.loads(quell("predict", str(take), *question(state, program, policy, latency), "--nodes", "1"))
-    state.all["think"].setdefault(f"{name} {policy} {latency}", []).append(answer["inputs"]["think_seconds"])
-    state.save()
+def computing_seconds(name: str, program: Program) -> float:
+    """The program's computing time, from a recording made now."""
+    answer = json.loads(quell("predict", str(middle_recording(name, program)), *question(program), "--nodes", "1"))
+    return float(answer["inputs"]["think_seconds"])
 
 
-def measure(case: Case, program: Program) -> dict[str, float]:
+def sampled(began: str, case: Case, program: Program, computing: float) -> Sample:
+    seconds, operations = measure(case, program)
+    point = predict(case, program, computing)
+    range_of = point["seconds"]
+    # The rig's counters show neither where data lies being asked, which counts as reads of data, nor a directory being opened.
+    uncounted = sum(point["operations"].get(name, 0.0) for name in ("layout", "open_directory"))
+    predicted = round(point["metadata_operations"] - uncounted, 1)
+    limits = [round(range_of[name], 3) for name in ("p10", "p50", "p90")]
+    return Sample(began, harness.machine(), case, round(seconds, 3), operations, *limits, predicted)
+
+
+def measure(case: Case, program: Program) -> tuple[float, int]:
     nodes = list(range(1, int(case.nodes) + 1))
     command = program.shared
     if case.way == "image":
@@ -212,73 +239,60 @@ def measure(case: Case, program: Program) -> dict[str, float]:
     found = rig.Fixture.measure(nodes, command, processes=int(case.processes), cold=True)
     if case.way == "image":
         costs.wait_for_servers(rig.WORK / f"{case.program}.qimg")
-    return {"seconds": found.seconds, "operations": found.total}
+    return found.seconds, found.total
 
 
-def question(state: State, program: Program, policy: str, latency: str) -> list[str]:
+def question(program: Program) -> list[str]:
     """The flags of `quell predict` that do not depend on the case."""
-    profile = SCRATCH / "case.toml"
-    profile.write_text(state.all["profiles"][f"{policy} {latency}"])
-    return ["--json", "--root", str(program.root), "--depth", str(program.depth), "--fs", str(profile)]
+    return ["--json", "--root", str(program.root), "--depth", str(program.depth), "--fs", str(SCRATCH / "profile.toml")]
 
 
-def predict(state: State, case: Case, program: Program) -> dict[str, Any]:
-    flags = question(state, program, case.policy, case.latency)
-    flags += ["--nodes", case.nodes, "--ppn", case.processes, "--cores", str(os.cpu_count()), "--shared-host"]
+def predict(case: Case, program: Program, computing: float) -> dict[str, Any]:
+    flags = [*question(program), "--nodes", case.nodes, "--ppn", case.processes, "--cores", str(os.cpu_count()), "--shared-host"]
     if case.way == "image":
         flags.append("--image=read")
-    computing = state.all["think"][f"{case.program} {case.policy} {case.latency}"]
-    flags += ["--think", str(statistics.median(computing))]
+    flags += ["--think", str(computing)]
     found: dict[str, Any] = json.loads(quell("predict", str(SCRATCH / f"{case.program}.qtrace"), *flags))["points"][0]
     return found
 
 
 @dataclass(frozen=True)
 class Row:
-    """A case with its measurements and predictions."""
+    """A case with its samples."""
 
     case: Case
-    seconds: list[float]
-    operations: float
-    predicted: dict[str, Any]
+    samples: list[Sample]
 
-    @property
-    def wall(self) -> float:
-        return statistics.median(self.seconds)
+    def median(self, field: str) -> float:
+        return float(statistics.median(getattr(sample, field) for sample in self.samples))
+
+    def off(self, predicted: str, measured: str) -> float:
+        return self.median(predicted) / max(self.median(measured), 1e-9) - 1
 
     @property
     def seconds_off(self) -> float:
-        return float(self.predicted["seconds"]["p50"] / self.wall - 1)
-
-    @property
-    def predicted_operations(self) -> float:
-        """Leaves out what the rig's counters leave out: asking where data lies, which they show as reads of data, and opening a
-        directory, of which the master counts the listing only."""
-        uncounted = sum(self.predicted["operations"].get(name, 0.0) for name in ("layout", "open_directory"))
-        return float(self.predicted["metadata_operations"] - uncounted)
+        return self.off("p50", "seconds")
 
     @property
     def operations_off(self) -> float:
-        return self.predicted_operations / max(self.operations, 1) - 1
+        return self.off("predicted_operations", "operations")
 
-
-def compare(state: State, case: Case, program: Program) -> Row | None:
-    samples = state.samples(case)
-    if not samples:
-        return None
-    operations = statistics.median(sample["operations"] for sample in samples)
-    return Row(case, [sample["seconds"] for sample in samples], operations, predict(state, case, program))
+    @property
+    def holds(self) -> int:
+        """The number of samples within the range that was predicted for them."""
+        return sum(sample.p10 <= sample.seconds <= sample.p90 for sample in self.samples)
 
 
 def page(rows: list[Row]) -> list[str]:
     lines = harness.head(
         "Predicted and measured start-up on a real shared file system",
-        f"Rounds: {harness.rounds()}, interleaved, cold clients; medians of wall seconds until the last process has ended, and",
-        "metadata operations by the server's own counters, reads of data left out. Predicted from a profile that",
-        f"`quell calibrate {harness.setting('CALIBRATE')}` wrote and one recording on a local disk; the machine's cores are an input. Each policy and",
-        "latency is calibrated, and the computing of the program recorded again, before its rows are measured. The counters show neither",
-        "where data lies being asked nor a directory being opened, so these are left out of what is predicted.",
+        "Cold clients; wall seconds until the last process has ended, and metadata operations by the server's own counters, reads",
+        f"of data left out. Predicted from a profile that `quell calibrate {harness.setting('CALIBRATE')}` wrote and one recording on a local disk; the",
+        "machine's cores are an input. In each round the cases of a policy and latency are measured and predicted right after",
+        "calibrating and recording the programs' computing. Medians of the rounds; every sample is in `predict.csv`. The counters show",
+        "neither where data lies being asked nor a directory being opened, so these are left out of what is predicted.",
     )
+    lines += [*coverage(rows), ""]
     for program in words("PROGRAMS"):
         own = [row for row in rows if row.case.program == program]
         lines += [f"## {program}", "", *summary(own), ""]
@@ -288,27 +302,41 @@ def page(rows: list[Row]) -> list[str]:
     return lines[:-1]
 
 
+def coverage(rows: list[Row]) -> list[str]:
+    """The rounds, and the number of cases and samples within the bounds that the model promises."""
+    rounds = {len(row.samples) for row in rows}
+    samples = sum(len(row.samples) for row in rows)
+    within = sum(abs(row.seconds_off) <= 0.25 for row in rows)
+    holds = sum(row.holds for row in rows)
+    machines = sorted({f"{sample.began[:10]}, {sample.machine}" for row in rows for sample in row.samples})
+    return [
+        f"Rounds of a case: {min(rounds)} to {max(rounds)}. p50 within 25 %: {within} of {len(rows)} cases ({within / len(rows):.0%}). Within p10",
+        f"to p90: {holds} of {samples} samples ({holds / samples:.0%}). Measured on {'; '.join(machines)}.",
+    ]
+
+
 def summary(rows: list[Row]) -> list[str]:
     """The number of cases within the stated bounds. From the image there are too few operations for a ratio."""
     plain = [row for row in rows if row.case.way == "plain"]
     seconds = sum(abs(row.seconds_off) <= 0.25 for row in rows)
     operations = sum(abs(row.operations_off) <= 0.10 for row in plain)
     said = [f"Seconds within 25 %: {seconds} of {len(rows)}. Operations within 10 %, plain: {operations} of {len(plain)}."]
-    differences = [abs(row.predicted_operations - row.operations) for row in rows if row.case.way == "image"]
-    if differences:
-        said.append(f"Operations from the image: at most {max(differences):.0f} more or fewer than predicted.")
+    images = [row for row in rows if row.case.way == "image"]
+    if images:
+        most = max(abs(row.median("predicted_operations") - row.median("operations")) for row in images)
+        said.append(f"Operations from the image: at most {most:.0f} more or fewer than predicted.")
     return said
 
 
 def line(row: Row) -> str:
-    case, predicted = row.case, row.predicted["seconds"]
+    case = row.case
     cells = [
         case.policy, case.latency, f"{case.nodes} x {case.processes}", case.way,
-        harness.spread(row.seconds),
-        f"{predicted['p50']:.2f} ({predicted['p10']:.2f} to {predicted['p90']:.2f})",
+        harness.spread([sample.seconds for sample in row.samples]),
+        f"{row.median('p50'):.2f} ({row.median('p10'):.2f} to {row.median('p90'):.2f})",
         f"{row.seconds_off:+.0%}",
-        f"{row.operations:.0f}",
-        f"{row.predicted_operations:.0f}",
+        f"{row.median('operations'):.0f}",
+        f"{row.median('predicted_operations'):.0f}",
         f"{row.operations_off:+.0%}",
     ]  # fmt: skip
     return harness.row(*cells)

@@ -62,6 +62,9 @@ _quell() {
             quell,fleet)
                 cmd="quell__subcmd__fleet"
                 ;;
+            quell,gather)
+                cmd="quell__subcmd__gather"
+                ;;
             quell,help)
                 cmd="quell__subcmd__help"
                 ;;
@@ -118,6 +121,18 @@ _quell() {
                 ;;
             quell__subcmd__cache,prune)
                 cmd="quell__subcmd__cache__subcmd__prune"
+                ;;
+            quell__subcmd__gather,cat)
+                cmd="quell__subcmd__gather__subcmd__cat"
+                ;;
+            quell__subcmd__gather,extract)
+                cmd="quell__subcmd__gather__subcmd__extract"
+                ;;
+            quell__subcmd__gather,ls)
+                cmd="quell__subcmd__gather__subcmd__ls"
+                ;;
+            quell__subcmd__gather,mount)
+                cmd="quell__subcmd__gather__subcmd__mount"
                 ;;
             quell__subcmd__image,cat)
                 cmd="quell__subcmd__image__subcmd__cat"
@@ -180,7 +195,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record top import report fix diff export collect fleet predict validate pack run cache bcast warm check image modules doctor calibrate demo synth replay config completions help version"
+            opts="-q -h -V --color --colour --quiet --config --help --version record top import report fix diff export collect fleet predict validate pack run cache bcast warm check gather image modules doctor calibrate demo synth replay config completions help version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -758,7 +773,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__fleet)
-            opts="-q -h --by --since --rows --json --openmetrics --html --sql --color --colour --quiet --config --help"
+            opts="-q -h --by --since --rows --job-stats --json --openmetrics --html --sql --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -776,6 +791,10 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --job-stats)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --html)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -784,6 +803,144 @@ _quell() {
                     COMPREPLY=($(compgen -W "duckdb spark" -- "${cur}"))
                     return 0
                     ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__gather)
+            opts="-q -h --color --colour --quiet --config --help ls cat extract mount"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__gather__subcmd__cat)
+            opts="-q -h --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__gather__subcmd__extract)
+            opts="-o -f -q -h --output --force --fsync --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__gather__subcmd__ls)
+            opts="-q -h --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__gather__subcmd__mount)
+            opts="-f -q -h --foreground --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -1590,7 +1747,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__record)
-            opts="-o -f -p -q -h --output --force --until-started --ranks --engine --root --pid --children --seconds --disable --color --colour --quiet --config --help"
+            opts="-o -f -p -q -h --output --force --until-started --ranks --engine --root --python --pid --children --seconds --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1709,11 +1866,11 @@ _quell() {
                     return 0
                     ;;
                 --csv)
-                    COMPREPLY=($(compgen -W "totals syscalls failures file-systems paths directories names commands searches wanted files request-sizes findings phases activity open-files recordings" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "totals syscalls failures file-systems paths directories names commands searches wanted packages imports files request-sizes findings phases activity open-files recordings" -- "${cur}"))
                     return 0
                     ;;
                 --fail-on)
-                    COMPREPLY=($(compgen -W "absent-attributes chatty-output collective-buffering font-cache julia-without-image locale-files lustre-striping many-creates module-rc-files module-tree-walk network-start-up open-close-churn polling python-bytecode python-imports python-user-site readlink-storm repeated-listings repeated-stats search-list-misses search-path-misses small-files-by-every-rank temporary-files tiny-reads tiny-writes any" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "absent-attributes chatty-output collective-buffering font-cache julia-without-image locale-files lustre-striping many-creates module-rc-files module-tree-walk network-start-up open-close-churn polling program-wrappers python-bytecode python-distributions python-imports python-user-site readlink-storm repeated-listings repeated-stats search-list-misses search-path-misses small-files-by-every-rank temporary-files tiny-reads tiny-writes any" -- "${cur}"))
                     return 0
                     ;;
                 --threshold)
@@ -1744,7 +1901,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --peers --interface --trust --output --label --open-mode --scratch --scratch-memory --scratch-disk --keep --color --colour --quiet --config --help"
+            opts="-q -h --auto --refresh --explain --root --cache --site-cache --cache-size --check --on-stale --require --stats --disable --learn --learn-ranks --mode --memory --peers --interface --trust --output --label --open-mode --scratch --scratch-memory --scratch-disk --keep --buffer --gather --color --colour --quiet --config --help"
             if [[ ${cur} == -* ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1819,6 +1976,14 @@ _quell() {
                     return 0
                     ;;
                 --scratch-disk)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --buffer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gather)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

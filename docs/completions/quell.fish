@@ -53,6 +53,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "cache" -d 'Look into th
 complete -c quell -n "__fish_quell_needs_command" -f -a "bcast" -d 'Copy an image to every node of a job, so that the file system serves it once'
 complete -c quell -n "__fish_quell_needs_command" -f -a "warm" -d 'Read what a program will ask for, so that it starts plain on a warm client'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
+complete -c quell -n "__fish_quell_needs_command" -f -a "gather" -d 'List, print and extract the files that `run --gather` wrote to containers'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
@@ -78,6 +79,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name. Otherwise the trace takes the next free name, such as app-2.qtrace'
+complete -c quell -n "__fish_quell_using_subcommand record" -l python -d 'Record also which Python module was imported by which statement, for the tree of imports in reports'
 complete -c quell -n "__fish_quell_using_subcommand record" -l children -d 'Record also the processes that those of `-p` had started before'
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
@@ -116,6 +118,8 @@ names\t'a name that was missed, wherever it was looked for'
 commands\t'a command line'
 searches\t'an entry of a search list'
 wanted\t'a name that was searched for'
+packages\t'a package of a language, such as numpy'
+imports\t'a module, at its place in the tree of Python\'s imports'
 files\t'a file that was opened, read or written'
 request-sizes\t'a file\'s requests of one direction and size'
 findings\t'a cause of operations, with its remedy'
@@ -136,7 +140,9 @@ module-tree-walk\t''
 network-start-up\t''
 open-close-churn\t''
 polling\t''
+program-wrappers\t''
 python-bytecode\t''
+python-distributions\t''
 python-imports\t''
 python-user-site\t''
 readlink-storm\t''
@@ -207,6 +213,7 @@ library\t'One row for each library'
 finding\t'One row for each kind of finding'"
 complete -c quell -n "__fish_quell_using_subcommand fleet" -l since -d 'Count only jobs that began within this time, such as 12h or 7d [default: all]' -r
 complete -c quell -n "__fish_quell_using_subcommand fleet" -l rows -d 'Rows of each table at most' -r
+complete -c quell -n "__fish_quell_using_subcommand fleet" -l job-stats -d 'Join with what the file system counted for each job: FILE is the output of `lctl get_param mdt.*.job_stats`, of any servers and moments. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand fleet" -l html -d 'Write a page for a browser; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand fleet" -l sql -d 'Print the queries, to be asked elsewhere' -r -f -a "duckdb\t'DuckDB'
 spark\t'Spark'"
@@ -243,7 +250,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l compare -d 'Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container\'s image, an image of quell that is read, broadcast, or there already'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l compare -d 'Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container\'s image, an image of quell that is read, broadcast, or there already, and `run --auto` from its second start on'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
@@ -313,14 +320,16 @@ mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'Let the image take at most so much of the node\'s memory, such as 500M or 2G [default: all that is free]. A plain image on a local file system takes none' -r
-complete -c quell -n "__fish_quell_using_subcommand run" -l peers -d 'Have the nodes of the job give each other the parts of an image that lies on a network file system, so that one node reads it: `auto` where a launcher tells the nodes, else their names, the same list on each [default: none, each node reads it]' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l peers -d 'Have these nodes give each other the parts of an image that lies on a network file system, so that one node reads it: the same list on each; `off`, each node reads it; `auto`, the nodes of the job [default: auto where a launcher tells of several nodes]' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l interface -d 'Get and give parts over this network: the name or the address of an interface [default: the route to the peer]' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l output -d 'Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out: `quell run --output FILE -- CMD`' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l open-mode -d 'With --output: the use of a FILE that is there' -r -f -a "truncate\t'It is emptied, unless another step of the job is writing to it'
 append\t'Lines go to its end'"
-complete -c quell -n "__fish_quell_using_subcommand run" -l scratch -d 'Keep what programs make or change below DIR in this node\'s memory, where all ranks of the job on the node see it. It is gone when the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden directory in DIR. May be given several times. The image may be left out: `quell run --scratch DIR -- CMD`' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l scratch -d 'Keep what programs make or change below DIR in this node\'s memory, where all ranks of the job on the node see it. It is gone when the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden directory in DIR. PATTERN, such as `\'out/*.tmp\'`, limits it to some names of DIR. May be given several times. The image may be left out: `quell run --scratch DIR -- CMD`' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l scratch-memory -d 'With --scratch: take at most so much of the node\'s memory, such as 500M or 2G [default: a quarter of what is free]' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l scratch-disk -d 'With --scratch: put what memory has no room for into this directory first, which lies on a disk of the node' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l buffer -d 'Have small reads and writes of files below DIR reach the file system as large aligned ones. PATTERN, such as `*.dat`, limits it to some files. OPTIONs: `size=4M` for a buffer [default: 1M], `count=8` for the buffers of a file [default: 4], `ahead=2` for the buffers that are read ahead [default: 1], `private` where no file is written by several nodes at a time [default for a job of one node], else `shared`. May be given several times. The image may be left out: `quell run --buffer DIR -- CMD`' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l gather -d 'Write the files that programs make or change below DIR to one container in DIR for each node, in large pieces. All ranks of the job on the node see them at once; `quell gather` lists, prints and extracts them later. What fsync acknowledged is in the container. PATTERN, such as `\'results/rank-*\'`, limits it to some names of DIR. May be given several times. The image may be left out: `quell run --gather DIR -- CMD`' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -409,6 +418,45 @@ complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one
 complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -f -a "ls" -d 'List the files in containers'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -f -a "cat" -d 'Print the content of files in containers'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -f -a "extract" -d 'Write the files of containers under their own names'
+complete -c quell -n "__fish_quell_using_subcommand gather; and not __fish_seen_subcommand_from ls cat extract mount" -f -a "mount" -d 'Show the files of containers below a directory, to be read'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from ls" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from ls" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from ls" -l json -d 'Print one JSON object instead, with the state of each container'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from cat" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from cat" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -s o -l output -d 'The directory to write to [default: the one in which the containers lie]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -s f -l force -d 'Replace files of the same names, and remove those that programs removed'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -l fsync -d 'Wait until each file is on stable storage'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from mount" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from mount" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from mount" -s f -l foreground -d 'Stay in the foreground, and unmount at Ctrl-C'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from mount" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
+complete -c quell -n "__fish_quell_using_subcommand gather; and __fish_seen_subcommand_from mount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -720,7 +768,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand replay" -l root -d 'The directory to replay against' -r -F
 complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The recorded directory in whose place it stands [default: the mount point of the busiest network file system]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand replay" -l ranks -d 'Ranks on this node; behind a launcher, for each of its ranks' -r
-complete -c quell -n "__fish_quell_using_subcommand replay" -l think -d 'Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5' -r
+complete -c quell -n "__fish_quell_using_subcommand replay" -l think -d 'Time between operations, which is slept: `none` for full speed, `recorded`, or a factor such as 0.5' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l meet -d 'Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

@@ -52,7 +52,7 @@ pub mod sound {
     use quell_trace::writer::{Ending, Finish, OpenedFile};
     use quell_trace::{
         Call, Completeness, ElfFile, Event, Execution, Exit, Extent, Fd, Header, Mount, Nanos, Outcome, PathId, Pid,
-        Process, ProcessId, Stripe, Thread, ThreadId, TraceError, Writer,
+        Process, ProcessId, Stripe, SeenPlace, Thread, ThreadId, TraceError, Writer,
     };
     use std::path::Path;
 
@@ -90,7 +90,7 @@ pub mod sound {
                 path: opens.then_some(path),
                 ..base
             };
-            writer.seen(thread, Fd::WORKING_DIRECTORY, Some(work))?;
+            writer.seen(thread, SeenPlace::WorkingDirectory, Some(work))?;
             writer.event(&event)?;
             if opens {
                 writer.identity(&OpenedFile { device: 1, inode: 2, mode: 0o100_644, size: 3, modified: 4 })?;
@@ -102,7 +102,7 @@ pub mod sound {
         writer.looked(process)?;
         writer.ended(process, Nanos(200), Some(Exit::Status(0)))?;
         if completeness == Completeness::Complete {
-            let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), ended: None, lost: 0, notes: vec!["n".into()] };
+            let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), ended: None, lost: 0, notes: vec!["n".into()], client_counters: None };
             writer.finish(ending, &mut Answers)?;
         }
         Ok(())

@@ -69,7 +69,7 @@ class Judge:
     def trees(self, plain, packed, view):
         """The differences of two trees, as one of `view` sees them. Shape: lines, sorted by path; empty if equal."""
         stale = view.stale[view.namespace] if view else set()
-        inside = view is not None or self.scene.is_scratch()
+        inside = view is not None or self.scene.is_covered()
         one, other = self.lines(plain, self.scene.plain, inside), self.lines(packed, self.scene.packed, inside)
         hidden = [path for path, (_, inode) in one.items() if inode in stale]
         if "." in hidden:

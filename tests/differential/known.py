@@ -29,6 +29,19 @@ ANSWERS = [
         "is `EOVERFLOW` instead of `EPERM` or `EACCES`",
         answers_of_user(("-EPERM", "-EACCES"), ("-EOVERFLOW",), "chmod", "fchmod", "utimens", "futimens", "unlink", "rmdir", "rename", "truncate", "setxattr", "removexattr", "open", "chown", "link"),
     ),
+    (
+        "an operation that is refused for two reasons may have the other error",
+        lambda scene, op, plain, packed: scene.is_passed() and {plain, packed} <= {"-EACCES", "-EPERM", "-EISDIR", "-ENOTDIR", "-EEXIST", "-ENOTEMPTY", "-EBUSY", "-EXDEV", "-EINVAL"},
+    ),
+    (
+        "an operation that is refused for two reasons may have the other error",
+        # One of the two paths leads through a directory that may not be searched, the other to nothing.
+        lambda scene, op, plain, packed: scene.is_passed() and op.name in ("rename", "link") and {plain, packed} == {"-EACCES", "-ENOENT"},
+    ),
+    (
+        "and with those of all open files of the file",
+        lambda scene, op, plain, packed: scene.options.get("fs") == "failing-close" and op.name == "close" and plain == "0" and packed in ("-EIO", "-EDQUOT"),
+    ),
 ]
 
 
@@ -38,11 +51,14 @@ def flags(op):
 
 # (quote, test of omission): `facts` are the player's, which knows mounts and open files.
 LEFT_OUT = [
-    ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
+    ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange", "sh") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("it stays until the process closes any descriptor of the file", lambda facts, op: op.name in ("lock", "getlk", "olock", "ogetlk") and facts.is_lingering(op)),
     ("shows in a shared mapping of it only after a process of the run has looked at the file", lambda facts, op: op.name in ("mread", "mwrite") and facts.is_only_mapped(op)),
     ("access control lists below a scratch directory cannot be set", lambda facts, op: facts.scene.is_scratch() and any("setfacl" in word or "cp -a" in word for word in op.words)),
+    ("truncating a file to the size that it has leaves the time of change", lambda facts, op: facts.scene.is_gathered_by_the_kernel() and facts.keeps_size(op)),
+    ("lead out of a directory that the user may not search, and a FIFO opens", lambda facts, op: facts.is_not_judged_in_a_buffered_directory(op)),
+    ("renaming a directory that was there when the run began fails with `EXDEV`", lambda facts, op: facts.scene.is_gathered() and facts.renames_planted_directory(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 

@@ -12,6 +12,7 @@ Instructions to the driver, whose actor is `-`:
 """
 
 import collections
+import fnmatch
 import dataclasses
 import os
 import re
@@ -46,7 +47,7 @@ class Difference:
         unseen = re.match(r"  not seen by (\d)", self.text)
         if unseen:
             return "not seen", unseen.group(1)
-        return self.op.name, self.op.words[0] if self.op.actor == "-" else ""
+        return self.op.name, self.op.words[:1] if self.op.actor == "-" else ""
 
     def __str__(self):
         return f"at operation {self.number}: {self.op}\n{self.text}"
@@ -223,17 +224,33 @@ class Player:
 
     def mount(self, path):
         """The mount that a path of the plain side lies in on the other side, as text."""
-        real, root = os.path.realpath(path) + "/", str(self.scene.plain.root)
-        if self.scene.options.get("fifo") == "1" and real.startswith(f"{root}/d4/"):
+        return self.mount_of_real(os.path.realpath(path))
+
+    def mount_of_name(self, place):
+        """The mount in which a name lies. Of names at the top a pattern says where each lies."""
+        directory, name = os.path.split(place)
+        directory = os.path.realpath(directory)
+        return self.mount_of_real(os.path.join(directory, name) if "names" in self.scene.options else directory)
+
+    def mount_of_real(self, real):
+        real, root = real + "/", str(self.scene.plain.root)
+        if self.scene.options.get("fifo") == "1" and not self.scene.is_covered() and real.startswith(f"{root}/d4/"):
             return "a directory that stays the original"
+        if "names" in self.scene.options and real.startswith(f"{root}/"):
+            first = os.path.relpath(real, root).split("/")[0]
+            return "the node" if fnmatch.fnmatchcase(first, self.scene.options["names"]) else "root"
         return "root" if real.startswith(root + "/") else "outside"
 
     def crosses(self, op):
         """Tells whether an operation reaches from one mount into another."""
-        if op.name == "copyrange":
+        if op.name == "sh" and ("names" not in self.scene.options or not re.match("mv|ln|cp -a", op.words[0])):
+            return False
+        if op.name == "sh":
+            mounts = {self.mount_of_name(found.place) for found in self.views.walks_of_script(op.words[0]) if found.place}
+        elif op.name == "copyrange":
             mounts = {self.mount(self.views.base(op.actor, op.words[position])) for position in NAMES[op.name].slots}
         else:
-            mounts = {self.mount(os.path.dirname(found.place)) for found in self.views.walks(op) if found.place}
+            mounts = {self.mount_of_name(found.place) for found in self.views.walks(op) if found.place}
         return len(mounts) > 1
 
     def is_boundary(self, op):
@@ -242,6 +259,13 @@ class Player:
             return False
         boundary = f"{self.scene.plain.root}/d4"
         return any(os.path.realpath(found.place) == boundary for found in self.views.walks(op) if found.place)
+
+    def renames_planted_directory(self, op):
+        """Tells whether an operation, or a script by `mv`, renames a directory that was there."""
+        if op.name == "rename":
+            return any(found.last in self.views.directories for found in self.views.walks(op))
+        moved = self.views.walks_of_script(op.words[0], "mv ") if op.name == "sh" else []
+        return any(found.last in self.views.directories for found in moved)
 
     def is_in_removed_directory(self, op):
         if not self.several or op.name not in NAMES or NAMES[op.name].does != "name":
@@ -255,9 +279,44 @@ class Player:
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
 
+    def keeps_size(self, op):
+        """Tells whether a file is truncated to the size that it has."""
+        if op.name == "truncate":
+            places = [found.place for found in self.views.walks(op) if found.place]
+        elif op.name == "ftruncate":
+            places = [self.views.base(op.actor, op.words[0])]
+        else:
+            return False
+        try:
+            return any(os.stat(place).st_size == int(op.words[1]) for place in places)
+        except OSError:
+            return False
+
     def is_one_file(self, op):
         held = self.views.slots(op)
         return len(held) == 2 and held[0] == held[1]
+
+    def is_not_judged_in_a_buffered_directory(self, op):
+        """Tells whether a plain process is refused what the kernel does not ask about: a step from a directory to itself or above, or a FIFO."""
+        if not self.scene.is_passed() or not self.scene.user or op.name not in NAMES:
+            return False
+        if op.name == "reopen":
+            pipes = [self.views.base(op.actor, op.words[1])]
+        else:
+            pipes = [found.place for found in self.views.walks(op) if op.name == "open"]
+        wanted = {"RDONLY": os.R_OK, "WRONLY": os.W_OK, "RDWR": os.R_OK | os.W_OK}
+        flags = set(op.words[2 if op.name == "reopen" else 3].split("|")) if op.name in ("open", "reopen") else set()
+        mode = next((wanted[flag] for flag in flags if flag in wanted), 0)
+        if any(is_pipe(place) and not self.may(os.stat(place), mode) for place in pipes if place):
+            return True
+        walks = self.views.walks_of_script(op.words[0]) if op.name == "sh" else self.views.walks(op)
+        return any(not self.may(status, os.X_OK) for found in walks for status in found.dotted)
+
+    def may(self, status, mode):
+        """Tells whether the acting user has these permissions."""
+        user = self.scene.user
+        shift = 6 if status.st_uid == user else 3 if status.st_gid == user else 0
+        return status.st_mode >> shift & mode == mode
 
     def is_only_mapped(self, op):
         """Tells whether others changed a mapped file that has no name and no descriptor left by which the actor looks at it."""
@@ -287,13 +346,7 @@ class Player:
                     return True
             except OSError:
                 pass
-        return any(self.is_pipe(found) for found in self.views.walks(op))
-
-    def is_pipe(self, found):
-        try:
-            return bool(found.place) and stat.S_ISFIFO(os.stat(found.place).st_mode)
-        except OSError:
-            return False
+        return any(is_pipe(found.place) for found in self.views.walks(op))
 
     # Looking at whole trees.
 
@@ -389,7 +442,7 @@ class Player:
             return None
         if found.last in self.views.directories:
             steps = [Op(actor, "mkdir", (at, path + "/.adopted", "755")), Op(actor, "rmdir", (at, path + "/.adopted"))]
-        elif found.last in self.views.planted and not self.is_pipe(found):
+        elif found.last in self.views.planted and not is_pipe(found.place):
             steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
         else:
             return None
@@ -452,6 +505,13 @@ class Player:
                 lost = sorted(wanted - set(lines))
                 return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
         return None
+
+
+def is_pipe(place):
+    try:
+        return bool(place) and stat.S_ISFIFO(os.stat(place).st_mode)
+    except OSError:
+        return False
 
 
 def indented(differences):

@@ -1,6 +1,8 @@
 """Two equal trees, one of them packed, and the actors that work in them."""
 
+import collections
 import contextlib
+import hashlib
 import os
 import pathlib
 import random
@@ -113,12 +115,12 @@ class Scene:
             plant(side.root, self.options, self.user)
         if self.user:
             os.chown(self.directory, self.user, self.user)
-        if not self.tools.plain and not self.is_scratch():
+        if not self.tools.plain and not self.is_covered():
             self.pack()
         time.sleep(0.02)
         self.began = time.time() - 0.01
         for side in (self.plain, self.packed):
-            if not self.is_scratch():
+            if not self.is_covered():
                 side.observer = Actor([self.tools.actor, side.root], self.environment)
         self.start()
         self.pin()
@@ -153,12 +155,50 @@ class Scene:
         self.quell("pack", "app.qtrace", "-o", "app.qimg", "--root", self.packed.root, *whole)
 
     def is_scratch(self):
-        """The packed side is a scratch directory, which all its actors and the observer share."""
-        return "scratch" in self.options and not self.tools.plain
+        """The packed side is a scratch directory, or gathered."""
+        return ("scratch" in self.options or "gather" in self.options) and not self.tools.plain
 
-    def start_scratch(self):
-        memory = ["--scratch-memory", self.options["scratch"]]
-        run = [self.tools.quell, "-q", "run", "--require", "--scratch", self.packed.root, *memory, "--"]
+    def is_covered(self):
+        """The packed side is a scratch, gathered or buffered directory, which all its actors and the observer share."""
+        return self.is_scratch() or "buffer" in self.options and not self.tools.plain
+
+    def is_passed(self):
+        """Requests are passed on to directories that judge them."""
+        return "buffer" in self.options or "names" in self.options
+
+    def is_gathered_by_the_kernel(self):
+        """The kernel keeps what programs write in pages, also without options: it is a job of one node."""
+        return "buffer" in self.options and "shared" not in self.options["buffer"]
+
+    def is_gathered(self):
+        return "gather" in self.options and not self.tools.plain
+
+    def extracted(self):
+        """Extracts what was gathered, and compares the trees. Shape: text, `None` where they are equal."""
+        command = [*self.as_user(), self.tools.quell, "gather", "extract", "--force", self.packed.root]
+        if "names" in self.options:
+            # The directory is the real one, and has the permissions that programs gave it.
+            self.packed.root.chmod(0o755)
+        if any(name.name.endswith(".qout") for name in os.scandir(self.packed.root)):
+            done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory, env=self.environment)
+            if done.returncode:
+                return f"  extract: status {done.returncode}: {done.stderr}"
+        # Names of a file that was there and that no process looked at lead to the old one.
+        known = {os.lstat(self.plain.root / name).st_ino for name in [*HARD, *HARD.values()] if os.path.lexists(self.plain.root / name)} & self.planted
+        one, other = facts(self.plain.root), facts(self.packed.root)
+        split = {path for path in one if os.lstat(self.plain.root / path).st_ino in known}
+        # Files of others become the user's own, with the permissions that the user sees.
+        split |= {path for path in one if os.lstat(self.plain.root / path).st_uid != self.user}
+        one, other = ({path: said for path, said in found.items() if path not in split} for found in (one, other))
+        wrong = [f"  {path}\n    plain: {one.get(path)}\n    extracted: {other.get(path)}" for path in sorted(one.keys() | other.keys()) if one.get(path) != other.get(path)]
+        return "\n".join(wrong) or None
+
+    def start_covered(self):
+        kind = ["--scratch", self.packed.root, "--scratch-memory", self.options["scratch"]] if "scratch" in self.options else ["--gather", self.packed.root / self.options.get("names", "")]
+        if "buffer" in self.options:
+            options = self.options["buffer"]
+            kind = ["--buffer", f"{self.packed.root}" if options == "default" else f"{self.packed.root}:{options}"]
+        run = [self.tools.quell, "-q", "run", "--require", *kind, "--"]
         environment = {**self.environment, "SLURM_JOB_ID": "1"}
         # The first rank starts the server, which has its limits.
         limit = [*self.as_user(), "prlimit", f"--nofile={self.options.get('descriptors', 1024)}"]
@@ -176,8 +216,8 @@ class Scene:
 
     def start(self):
         """Actors 1 and 2 share a namespace because they have the same job number; 3 has another one."""
-        if self.is_scratch():
-            return self.start_scratch()
+        if self.is_covered():
+            return self.start_covered()
         for number in "1234":
             plain = [*self.as_user(), self.tools.actor]
             self.plain.actors[number] = Actor([*plain, self.plain.root], self.environment)
@@ -263,6 +303,31 @@ class Scene:
             subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+def facts(root):
+    """What an extraction must bring back of a tree: types, modes, sizes, content, targets, names of one file. Shape: text by path."""
+    found, names = {}, collections.defaultdict(list)
+    for path, directories, files in os.walk(root):
+        for name in sorted([*directories, *files]):
+            whole = os.path.join(path, name)
+            relative, status = os.path.relpath(whole, root), os.lstat(whole)
+            kind = stat.S_IFMT(status.st_mode)
+            if name.endswith(".qout") or kind == stat.S_IFSOCK:
+                continue
+            said = f"type={kind:o}"
+            # Directories that were there keep their permissions.
+            if kind == stat.S_IFREG:
+                said += f" mode={status.st_mode & 0o7777:o} size={status.st_size} content={hashlib.sha256(pathlib.Path(whole).read_bytes()).hexdigest()[:16]}"
+            elif kind == stat.S_IFLNK:
+                said += f" target={os.readlink(whole)}"
+            if kind != stat.S_IFDIR:
+                names[status.st_ino].append(relative)
+            found[relative] = said
+    for paths in names.values():
+        for path in paths:
+            found[path] += f" names={sorted(paths)}"
+    return found
+
+
 def parent(number):
     """The parent of a process, or `None` when that has ended."""
     with contextlib.suppress(OSError):
@@ -303,6 +368,8 @@ def plant(root, options, user):
     for name, target in LINKS.items():
         (root / name).symlink_to(target)
     for name, target in HARD.items():
+        if "names" in options and len({pathlib.PurePath(path).parts[0].startswith("d") for path in (name, target)}) > 1:
+            continue
         os.link(root / target, root / name)
     if options.get("fifo") == "1":
         (root / "d4").mkdir()

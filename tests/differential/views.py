@@ -11,6 +11,7 @@ A plain process sees everything at once. Inodes are those of the plain side, fro
 """
 
 import os
+import re
 import stat
 
 from programs import ACTORS, NAMES
@@ -25,6 +26,8 @@ class Walk:
         self.way, self.parent, self.last = [], None, None
         # The place for a new name, as a path of the plain side.
         self.place = None
+        # Attributes of directories out of which `.` or `..` leads.
+        self.dotted = []
 
 
 def walk(base, path, follow):
@@ -34,11 +37,16 @@ def walk(base, path, follow):
         found.way.append(os.stat(base).st_ino)
     except OSError:
         return found
-    here, parts, links = base, [part for part in path.split("/") if part not in ("", ".")], 0
+    here, parts, links = base, [part for part in path.split("/") if part], 0
     found.last = found.way[0]
     found.place = base + "/."
     while parts:
         part = parts.pop(0)
+        if part in (".", ".."):
+            found.dotted.append(os.stat(here))
+        if part == ".":
+            found.last = found.dotted[-1].st_ino
+            continue
         found.parent, found.last = os.stat(here).st_ino, None
         there = found.place = f"{here}/{part}"
         try:
@@ -50,7 +58,7 @@ def walk(base, path, follow):
             links += 1
             if links > 20:
                 break
-            parts = [part for part in os.readlink(there).split("/") if part not in ("", ".")] + parts
+            parts = [part for part in os.readlink(there).split("/") if part] + parts
             if not parts:
                 # The link leads to its own directory.
                 found.last = found.parent
@@ -80,6 +88,10 @@ class Views:
         if at is None or at == "cwd":
             return f"/proc/{process.pid}/cwd"
         return f"/proc/{process.pid}/fd/{process.descriptors.get(at, -1)}"
+
+    def walks_of_script(self, text, before=""):
+        """The targets of a script's paths now, of those that come after `before`."""
+        return [walk(str(self.plain.root), path, False) for path in re.findall(rf"{before}@/([^\s;|&>')]*)", text)]
 
     def bases(self, op):
         """The directories from which an operation's paths lead, but for the tree's."""

@@ -123,3 +123,31 @@ def test_gauges_are_of_the_form_that_prometheus_reads(tmp_path, recordings):
     assert lines[-1] == "# EOF"
     sample = re.compile(r'quell_fleet_[a-z_]+\{by="[a-z]+",name="([^"\\\n]|\\.)*"\} [0-9.e+]+')
     assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines)
+
+
+def test_the_servers_counts_join_by_the_number_of_the_job(tmp_path, recordings):
+    """Of each job what Lustre's servers counted, its recordings, and its user; hostile names are values."""
+    fleet = tmp_path / "fleet"
+    quell("collect", *recordings(2), *recordings(1, job="1.1"), *recordings(1, job=None), "-o", fleet)
+    evil = "x'); DROP TABLE served; COPY jobs TO '/tmp/quell-stolen'; --"
+    counts = {"1": 5000, "2": 70, "99": 900, evil: 30}
+    parts = [f"- job_id: {job}\n  snapshot_time: 1700000000\n  open: {{ samples: {count}, unit: usecs, sum: 1 }}\n"
+             "  read_bytes: { samples: 1, unit: bytes, min: 9, max: 9, sum: 9 }\n" for job, count in counts.items()]
+    stats = tmp_path / "job_stats"
+    stats.write_text("mdt.work-MDT0000.job_stats=\njob_stats:\n" + "".join(parts))
+    served = json.loads(quell("fleet", fleet, "--json", "--job-stats", stats))["served"]
+    whole = ("jobs", "operations", "recorded_jobs", "recorded_operations")
+    assert [served[name] for name in whole] == [4, 6000, 2, 5070]
+    said = [(row["job"], row["operations"], row["bytes"], row["recordings"], row["cost"]) for row in served["rows"]]
+    assert said == [("1", 5000, 9, 2, 6), ("99", 900, 9, 0, None), ("2", 70, 9, 1, 3), (evil, 30, 9, 0, None)]
+    assert not pathlib.Path("/tmp/quell-stolen").exists()
+    for form in ([], ["--html", "-"], ["--openmetrics"]):
+        assert quell("fleet", fleet, "--job-stats", stats, *form)
+    text = quell("fleet", fleet, "--job-stats", stats, "--rows", 2)
+    assert "servers  6 000 operations for 4 jobs; 85 % for 2 recorded jobs" in text
+    later = tmp_path / "later"
+    later.write_text(stats.read_text().replace("1700000000", "1700000600").replace("samples: 70,", "samples: 80,"))
+    served = json.loads(quell("fleet", fleet, "--json", "--job-stats", later, "--job-stats", stats))["served"]
+    assert served["recorded_operations"] == 5080
+    stats.write_text("hello\n")
+    quell("fleet", fleet, "--job-stats", stats, status=2)

@@ -94,6 +94,8 @@ def test_root_works_in_no_data_set_of_others(tmp_path, recordings, words):
         status, said = run("collect", *words, "-o", data_set, cwd=tmp_path)
         assert status == 2 and reason in said and "hint: `runuser -u " in said, (name, said)
         assert len(said.splitlines()) == 2, said
+        status, said = run("fleet", data_set)
+        assert status == 2 and reason in said, (name, said)
         assert {path.name for path in data_set.rglob("*")} <= {"jobs", f"day={DAY}", ".compact", "lock", "paths"}
     # A data set of root, on a path that another may change.
     home = tmp_path / "home"
@@ -102,6 +104,8 @@ def test_root_works_in_no_data_set_of_others(tmp_path, recordings, words):
     for data_set in [home / "fleet", home / "new"]:
         status, said = run("collect", *words, "-o", data_set, cwd=tmp_path)
         assert status == 2 and "belongs to user 1500" in said, said
+    status, said = run("fleet", home / "fleet")
+    assert status == 2 and "belongs to user 1500" in said, said
 
 
 def test_what_quell_did_not_write_stays(several):

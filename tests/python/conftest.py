@@ -29,8 +29,8 @@ def run(*words, **options):
 def recording(tmp_path_factory):
     """A recording of a real program."""
     directory = tmp_path_factory.mktemp("recording")
-    command = ["/usr/bin/python3", "-I", "-c", PROGRAM]
-    run(quell.binary(), "record", "-q", "-o", directory / "app.qtrace", "--", *command, cwd=directory)
+    command = ["/usr/bin/python3", "-sP", "-c", PROGRAM]
+    run(quell.binary(), "record", "-q", "--python", "-o", directory / "app.qtrace", "--", *command, cwd=directory)
     return directory / "app.qtrace"
 
 

@@ -38,18 +38,27 @@ class Measured:
 class Fixture:
     """One rig for all tests of a run."""
 
+    _up = False
     _ready = False
     _default: Path
+
+    @classmethod
+    def up(cls) -> None:
+        """Brings the rig up; once."""
+        if cls._up:
+            return
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("skipped, because the rig needs root")
+        rig("up", "--nodes", str(NODES), "--policy", "lustre", "--latency", str(LATENCY_US))
+        atexit.register(rig, "down")
+        cls._up = True
 
     @classmethod
     def begin(cls) -> None:
         """Brings the rig up with the program's image on it; once."""
         if cls._ready:
             return
-        if os.geteuid() != 0:
-            raise unittest.SkipTest("skipped, because the rig needs root")
-        rig("up", "--nodes", str(NODES), "--policy", "lustre", "--latency", str(LATENCY_US))
-        atexit.register(rig, "down")
+        cls.up()
         rig("venv")
         on(1, "rm", "-rf", str(WORK))
         on(1, "mkdir", "-p", *map(str, _EMPTY))
@@ -74,7 +83,7 @@ class Fixture:
     def policy(name: str) -> Iterator[None]:
         """Every client caches by this policy; all are cold, and no server of an earlier run is about to end on them."""
         for node in range(1, NODES + 1):
-            on(node, "sh", "-c", "for _ in $(seq 150); do pgrep 'quell-(server|holder)' || exit 0; sleep 0.2; done")
+            on(node, "sh", "-c", "for _ in $(seq 150); do pgrep --ns $$ --nslist net 'quell-(server|holder)' || exit 0; sleep 0.2; done")
         rig("policy", name)
         yield
 

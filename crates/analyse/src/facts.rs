@@ -1,5 +1,6 @@
 //! The facts of each recording in a summary: command, rank, node, ending, completeness.
 
+use quell_counters::ClientCounters;
 use quell_trace::{Completeness, Context, Ended, Exit, Header, NodeId, RankId};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub struct RecordingFacts {
     pub ended: Option<Ended>,
     /// The command ran already when it began.
     pub attached: bool,
+    /// Counters of the clients of its node.
+    pub client_counters: Option<ClientCounters>,
 }
 
 impl RecordingFacts {
@@ -70,6 +73,7 @@ impl RecordingFacts {
             completeness: header.completeness,
             ended: header.ended,
             attached: header.attached,
+            client_counters: header.client_counters.clone(),
         }
     }
 

@@ -23,6 +23,7 @@ pub mod folding;
 pub mod habits;
 pub mod live;
 mod local_roots;
+pub mod packages;
 pub mod phases;
 mod polling;
 pub mod ranking;
@@ -33,6 +34,7 @@ mod suggested;
 pub mod summary;
 pub mod tally;
 pub mod timeline;
+pub mod wrappers;
 
 pub use activity::{Activity, OperationPart};
 pub use comparison::{ComparedRun, Comparison, compare};
@@ -45,12 +47,14 @@ pub use findings::{Diagnosis, Finding, LimitsInForce, diagnose, findings};
 pub use folding::Fold;
 pub use habits::Habits;
 pub use local_roots::{local_roots, root_flags};
+pub use packages::Packages;
 pub use phases::{Phase, Phases};
 pub use ranking::RankingScope;
 pub use scale::{OpsPerSecond, Scaled, StartUp};
 pub use searches::{SearchKind, Searches};
 pub use summary::{FileSystem, Summary};
 pub use tally::Tally;
+pub use wrappers::Wrappers;
 
 use quell_trace::{Trace, TraceError};
 

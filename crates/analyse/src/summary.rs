@@ -9,7 +9,8 @@ use crate::counts::{
 use crate::folding::{Fingerprints, Fold};
 use crate::live::Live;
 use crate::span::Span;
-use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches};
+use crate::{Activity, Data, Durations, Latency, Packages, Phases, RecordingFacts, Searches, Wrappers};
+use quell_counters::ClientCounters;
 use quell_trace::{Call, Exit, Nanos, PathTable, ServedBy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -61,6 +62,10 @@ pub struct Summary {
     pub phases: Phases,
     /// The data side: requests, file by file.
     pub data: Data,
+    /// Operations by package and by import.
+    pub packages: Packages,
+    /// Programs that only looked for another.
+    pub wrappers: Wrappers,
     /// Fingerprints that tell equal recordings.
     pub(crate) fingerprints: Fingerprints,
     /// Rings for asynchronous input and output that were set up: their operations are not seen.
@@ -111,6 +116,8 @@ impl Summary {
         self.searches.merge(other.searches);
         self.phases.merge(other.phases);
         self.data.merge(other.data);
+        self.packages.merge(other.packages);
+        self.wrappers.merge(other.wrappers);
         self.fingerprints.merge(other.fingerprints);
         self.rings += other.rings;
         self.span = match other.span {
@@ -175,6 +182,12 @@ impl Summary {
     /// The duration of the command: the longest of the recordings. Unit: seconds.
     pub fn seconds(&self) -> Option<f64> {
         self.recordings.iter().filter_map(|facts| facts.seconds).max_by(f64::total_cmp)
+    }
+
+    /// The counters of clients in the first recording that has them, and the name of its node. Those of another node are not
+    /// added: a rank of the first node alone reads them.
+    pub fn client_counters(&self) -> Option<(&str, &ClientCounters)> {
+        self.recordings.iter().find_map(|facts| Some((facts.host.as_str(), facts.client_counters.as_ref()?)))
     }
 
     /// Events in the recordings.

@@ -9,10 +9,12 @@ use crate::data::DataTally;
 use crate::folding::FingerprintTally;
 use crate::habits::{HabitJudge, HabitTally, changes, changes_second};
 use crate::live::{Live, LiveJudge};
+use crate::packages::PackageTally;
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::span::Span;
 use crate::summary::{FileSystem, Summary};
+use crate::wrappers::WrapperTally;
 use crate::{Activity, Durations, OperationPart, RecordingFacts};
 use quell_trace::{
     Bytes, Call, Class, Context, Event, Header, MountId, Nanos, Outcome, PathId, PathTable, ServedBy,
@@ -46,6 +48,8 @@ pub struct Tally<'a> {
     searches: SearchTally<'a>,
     phases: PhaseTally<'a>,
     data: DataTally<'a>,
+    packages: PackageTally<'a>,
+    wrappers: WrapperTally<'a>,
     fingerprint: FingerprintTally<'a>,
     rest: Summary,
 }
@@ -107,6 +111,8 @@ impl<'a> Tally<'a> {
             searches: SearchTally::new(paths, context),
             phases: PhaseTally::new(paths, context),
             data: DataTally::new(header, paths, context),
+            packages: PackageTally::new(paths, context),
+            wrappers: WrapperTally::new(paths, context),
             fingerprint: FingerprintTally::new(name, header, paths, context),
             rest: Summary::of_run_paths(run_paths(paths, context)),
         }
@@ -131,6 +137,8 @@ impl<'a> Tally<'a> {
         self.searches.add(event);
         self.phases.add(event);
         self.data.add(event);
+        self.packages.add(event);
+        self.wrappers.add(event);
     }
 
     /// The recording's summary.
@@ -164,6 +172,8 @@ impl<'a> Tally<'a> {
         summary.searches = self.searches.finish();
         summary.phases = self.phases.finish();
         summary.data = self.data.finish();
+        summary.packages = self.packages.finish();
+        summary.wrappers = self.wrappers.finish();
         summary.fingerprints = self.fingerprint.finish();
         let operations = self.totals.metadata_operations;
         let is_too_fast = summary.span.is_some_and(|span| span.is_too_short_for(operations));

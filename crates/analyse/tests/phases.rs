@@ -131,3 +131,19 @@ fn operations_add_up_and_times_are_the_longest() {
     assert_eq!(both[&Phase::Loader].metadata_operations, 16);
     assert_eq!(both[&Phase::Steady].length, long.summary().phases.counts[&Phase::Steady].length);
 }
+
+#[test]
+fn directories_that_the_loader_asks_for_end_no_initialisation_of_mpi() {
+    let mut run = executed(Some("/lib64/ld-linux.so.2"), true);
+    load_all(&mut run);
+    load(&mut run, "libmpi.so.40", "/lib/libmpi.so.40.30");
+    run.named(0, Call::Openat, "/lib/ucx/libuct_rdmacm.so.0", 4);
+    // One for each set of features that the processor has.
+    for features in 0..20 {
+        run.named(0, Call::Openat, &format!("/lib/ucx/tls/{features}/librdmacm.so.1"), ABSENT);
+        run.named(0, Call::Newfstatat, &format!("/lib/ucx/tls/{features}"), ABSENT);
+    }
+    run.named(0, Call::Openat, "/dev/shm/mpich_shar_tmp0", 5);
+    run.named(0, Call::Stat, "/lib/ucx/tls/0", 0);
+    assert_eq!(operations(&run), [8, 3, 1 + 40 + 1, 1]);
+}

@@ -172,6 +172,58 @@ pub fn first_host(list: &str) -> Option<String> {
     }
 }
 
+/// The hosts of a list as Slurm writes it, in its order; `None` for another text, and beyond `HOSTS_MAX` hosts.
+pub fn all_hosts(list: &str) -> Option<Vec<String>> {
+    let (mut hosts, mut here, mut rest) = (Vec::new(), vec![String::new()], list.trim());
+    loop {
+        let end = rest.find(['[', ',']).unwrap_or(rest.len());
+        here.iter_mut().for_each(|host| host.push_str(&rest[..end]));
+        match rest[end..].chars().next() {
+            Some('[') => {
+                let (ranges, after) = rest[end + 1..].split_once(']')?;
+                let numbers = numbers(ranges)?;
+                if here.len().saturating_mul(numbers.len()) > HOSTS_MAX {
+                    return None;
+                }
+                let each = |host: &String| {
+                    numbers.iter().map(|number| format!("{host}{number}")).collect::<Vec<_>>()
+                };
+                here = here.iter().flat_map(each).collect();
+                rest = after;
+            }
+            separator => {
+                hosts.append(&mut here);
+                if hosts.len() > HOSTS_MAX || hosts.iter().any(String::is_empty) {
+                    return None;
+                }
+                if separator.is_none() {
+                    return Some(hosts);
+                }
+                here = vec![String::new()];
+                rest = &rest[end + 1..];
+            }
+        }
+    }
+}
+
+/// The numbers of ranges such as `03-07,9`, with their leading zeros.
+fn numbers(ranges: &str) -> Option<Vec<String>> {
+    let mut numbers = Vec::new();
+    for range in ranges.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (width, first, last): (usize, usize, usize) =
+            (first.len(), first.parse().ok()?, last.parse().ok()?);
+        if last < first || last - first >= HOSTS_MAX || numbers.len() > HOSTS_MAX {
+            return None;
+        }
+        numbers.extend((first..=last).map(|number| format!("{number:0width$}")));
+    }
+    Some(numbers)
+}
+
+/// Most hosts of a list.
+const HOSTS_MAX: usize = 1 << 20;
+
 /// The batch job that this process is part of, with or without a launcher. Different jobs on a node differ, and so do
 /// the tasks of an array. `None` outside of a job.
 pub fn batch_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -259,6 +311,25 @@ mod tests {
             ("n[1", None),
         ] {
             assert_eq!(first_host(list).as_deref(), first, "{list}");
+        }
+    }
+
+    #[test]
+    fn all_of_a_list_of_hosts_in_their_order() {
+        let hosts = |list: &str| all_hosts(list).map(|hosts| hosts.join(" "));
+        for (list, all) in [
+            ("n1", Some("n1")),
+            ("n[08-10,2],login", Some("n08 n09 n10 n2 login")),
+            ("r[1-2]n[4,7]-ib,x", Some("r1n4-ib r1n7-ib r2n4-ib r2n7-ib x")),
+            ("", None),
+            ("n1,", None),
+            ("n[1", None),
+            ("n[2-1]", None),
+            ("n[a]", None),
+            ("n[1-9999999]", None),
+            ("n[1-9999][1-9999]", None),
+        ] {
+            assert_eq!(hosts(list).as_deref(), all, "{list}");
         }
     }
 

@@ -116,7 +116,7 @@ fn device_number(text: &[u8]) -> Option<u64> {
 }
 
 /// A field whose blanks and backslashes are written as three octal digits.
-fn unescaped(field: &[u8]) -> Cow<'_, [u8]> {
+pub fn unescaped(field: &[u8]) -> Cow<'_, [u8]> {
     if !field.contains(&b'\\') {
         return Cow::Borrowed(field);
     }

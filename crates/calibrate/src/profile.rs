@@ -233,6 +233,7 @@ impl Calibration {
                         .into(),
                 )
             }),
+            time_shared: None,
             own_answer_us: self.own_answer_us(),
             cpu_us_per_mb: self
                 .cost

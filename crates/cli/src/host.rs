@@ -38,6 +38,21 @@ pub(crate) fn is_one_node(place: Option<&RankPlace>) -> bool {
     })
 }
 
+/// Nodes of the job; 0 if the launcher does not tell.
+pub(crate) fn nodes(place: Option<&RankPlace>) -> u32 {
+    let Some(place) = place else { return 1 };
+    let counted = place.ranks.zip(place.local_ranks).map(|(ranks, here)| ranks.div_ceil(here.max(1)));
+    place.nodes.or(counted).unwrap_or(u32::from(place.ranks == Some(1)))
+}
+
+/// Tells whether the launcher says that the job has several nodes.
+pub(crate) fn is_of_several_nodes(place: Option<&RankPlace>) -> bool {
+    place.is_some_and(|place| {
+        let some_elsewhere = place.ranks.zip(place.local_ranks).is_some_and(|(ranks, here)| ranks > here);
+        place.nodes.map_or(some_elsewhere, |nodes| nodes > 1)
+    })
+}
+
 /// The start of the launcher's process on this node, by this node's clock.
 pub(crate) fn launcher_began() -> Option<SystemTime> {
     let (_, stat) = launcher_process()?;

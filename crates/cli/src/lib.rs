@@ -10,6 +10,7 @@
 mod commands;
 pub mod completions;
 pub mod compression;
+mod containers;
 pub mod duration;
 mod failure;
 pub mod flags;
@@ -91,6 +92,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Bcast(flags) => commands::bcast::run(&flags, printer),
         Command::Warm(flags) => commands::warm::run(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
+        Command::Gather(flags) => commands::gather::run(&flags.command, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),
         Command::Predict(flags) => commands::predict::run(&flags, printer),

@@ -50,16 +50,25 @@ pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Fa
     verify_replaceable(directory)?;
     let mut aside = directory.as_os_str().to_owned();
     aside.push(".new");
-    Ok(Some(aside.into()))
+    let aside = PathBuf::from(aside);
+    // One that was killed left it behind.
+    if aside.exists() {
+        verify_replaceable(&aside)?;
+        std::fs::remove_dir_all(&aside)
+            .map_err(|error| Failure::new(error).context(format!("cannot remove `{}`", aside.display())))?;
+    }
+    Ok(Some(aside))
 }
 
-/// Refuses to replace a directory that is no trace.
+/// Refuses to replace a directory that is no trace, and a trace that another process still writes.
 pub(crate) fn verify_replaceable(directory: &Path) -> Result<(), Failure> {
-    if directory.join("header.json").is_file() {
-        return Ok(());
-    }
-    let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
-    Err(no_trace.hint("`-o DIR` writes elsewhere"))
+    let reason = match directory.join("header.json").is_file() {
+        true if !quell_trace::writer::is_being_written(directory) => return Ok(()),
+        true => "is being written by another quell",
+        false => "exists and is not a trace",
+    };
+    let refused = Failure::message(format!("`{}` {reason}", directory.display()));
+    Err(refused.hint("`-o DIR` writes elsewhere"))
 }
 
 /// Puts what was made aside in the place of an earlier trace.

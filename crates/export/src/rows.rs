@@ -2,8 +2,9 @@
 
 use crate::error::ExportError;
 use quell_analyse::command::CommandTable;
+use quell_analyse::packages::RunningImports;
 use quell_base::text::escape;
-use quell_trace::{Event, Mount, Outcome, PathId, Pid, Recording, Trace};
+use quell_trace::{Event, Import, Mount, Outcome, PathId, Pid, Recording, Trace};
 
 /// One call.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct ExportRow<'a> {
     pub(crate) event: &'a Event,
     /// The command line that the process ran, if it is known.
     pub(crate) command: Option<&'a str>,
+    /// The imports that ran in its thread, as places among those of the recording. Shape: the outermost first.
+    pub(crate) importing: &'a [usize],
 }
 
 impl ExportRow<'_> {
@@ -40,6 +43,11 @@ impl ExportRow<'_> {
         path.map(|path| self.recording.paths.display(path))
     }
 
+    /// The imports that ran in its thread. Shape: the outermost first.
+    pub(crate) fn imports(&self) -> impl DoubleEndedIterator<Item = &Import> {
+        self.importing.iter().filter_map(|&import| self.recording.context.imports.get(import))
+    }
+
     /// The name of the error; `None` for a call that succeeded or did not return.
     pub(crate) fn error(&self) -> Option<String> {
         self.event.outcome.errno().map(quell_trace::Errno::name)
@@ -61,12 +69,14 @@ pub(crate) fn for_each(
     for (number, recording) in trace.recordings.iter().enumerate() {
         let mut commands = CommandTable::new(&recording.context);
         let lines: Vec<String> = commands.lines.iter().map(|words| escape(words.join(" "))).collect();
+        let mut running_imports = RunningImports::new(&recording.context);
         let mut outcome = Ok(());
         let read = recording.for_each_event(|event| {
             if outcome.is_ok() {
                 let running = commands.running(event.process, event.start);
                 let command = running.map(|line| lines[line].as_str());
-                outcome = each(&ExportRow { number, recording, event, command });
+                let importing = running_imports.at(event);
+                outcome = each(&ExportRow { number, recording, event, command, importing });
             }
         });
         outcome?;

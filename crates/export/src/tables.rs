@@ -40,6 +40,7 @@ const COLUMNS: &[(&str, ExportColumn)] = &[
     ("size", Number(|row| bits(row.event.size.0))),
     ("offset", Number(|row| row.event.offset)),
     ("moved", Number(|row| bits(row.event.bytes_moved().0))),
+    ("import", Text(|row| row.imports().next_back().map(|import| import.module.clone()))),
 ];
 
 /// A text that an imported log may lack.
@@ -146,7 +147,8 @@ mod tests {
             writer.event(&Event { start, outcome, path, ..Event::new(Call::Stat) }).unwrap();
         }
         let exit = Some(Exit::Status(0));
-        let ending = Ending { ended: None, exit, took: None, lost: 0, notes: Vec::new() };
+        let ending =
+            Ending { ended: None, exit, took: None, lost: 0, notes: Vec::new(), client_counters: None };
         writer.finish(ending, &mut NoFileSystem).unwrap();
         Trace::open(&[directory]).unwrap()
     }

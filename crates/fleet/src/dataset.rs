@@ -104,9 +104,14 @@ impl DataSet {
     /// The days that have jobs. Directories that are no dates are left out.
     ///
     /// # Errors
+    /// [`FleetError::NotOfRoot`] for root in a data set where others may write, whose files the engine would read as root;
     /// [`FleetError::Empty`]; [`FleetError::WrongFile`] for a pipe or a device in the place of a file, for which engines would
     /// wait.
     pub fn days(&self) -> Result<FleetDays, FleetError> {
+        let jobs = match self.directory.exists() {
+            true => self.open()?.below(Table::Jobs.name())?,
+            false => None,
+        };
         let mut days = BTreeSet::new();
         self.each_file(|day, file| {
             let is_file = file.file_type().is_ok_and(|kind| kind.is_file())
@@ -121,6 +126,9 @@ impl DataSet {
             days.insert(day.to_owned());
             Ok(())
         })?;
+        if let Some(jobs) = jobs {
+            days.iter().try_for_each(|day| jobs.below(day).map(drop))?;
+        }
         match days.is_empty() {
             true => Err(FleetError::Empty { path: self.directory.clone() }),
             false => Ok(FleetDays(days)),

@@ -2,10 +2,14 @@
 //! each row. Arguments would be too short for the names of a day: the kernel takes 128 KiB each. Source: execve(2),
 //! `MAX_ARG_STRLEN`.
 
-use crate::{DataSet, Dialect, FleetDays, FleetError, FleetRow, Grouping, Question, Repeats};
+use crate::{
+    DataSet, Dialect, FleetDays, FleetError, FleetRow, Grouping, Question, Repeats, ServedJob, ServedRow,
+    ServedSum,
+};
 use quell_base::escape;
 use rustix::fs::MemfdFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
@@ -49,23 +53,42 @@ impl Engine {
         let query = |repeats| move |grouping: &Grouping| question.sql(*grouping, Dialect::DuckDb, repeats);
         let quick = groupings.iter().map(query(Repeats::None));
         let queries: Vec<String> = quick.chain([question.repeats()]).collect();
-        let mut answer = self.rows(data_set, days, &queries)?;
+        let mut answer: Vec<FleetRow> = self.rows(data_set, days, "", &queries)?;
         match answer.pop() {
             Some(repeated) if repeated.jobs > 0.0 => {
                 let queries: Vec<String> = groupings.iter().map(query(Repeats::Possible)).collect();
-                self.rows(data_set, days, &queries)
+                self.rows(data_set, days, "", &queries)
             }
             _ => Ok(answer),
         }
     }
 
-    fn rows(
+    /// Joins the data set with what the file system's servers counted. Shape: the rows sorted by operations, most first.
+    ///
+    /// # Errors
+    /// As for [`Engine::ask`].
+    pub fn join(
+        self,
+        (data_set, days): (&DataSet, &FleetDays),
+        question: &Question,
+        served: &[ServedJob],
+    ) -> Result<(ServedSum, Vec<ServedRow>), FleetError> {
+        let table = Question::served_table(served);
+        let [sum, rows] = question.served();
+        let sum: Vec<ServedSum> = self.rows(data_set, days, &table, &[sum])?;
+        let rows = self.rows(data_set, days, &table, &[rows])?;
+        Ok((sum.first().copied().unwrap_or_default(), rows))
+    }
+
+    /// The answers to queries, after statements that prepare them.
+    fn rows<Row: DeserializeOwned>(
         self,
         data_set: &DataSet,
         days: &FleetDays,
+        prepare: &str,
         queries: &[String],
-    ) -> Result<Vec<FleetRow>, FleetError> {
-        let mut script = format!("{SETTINGS}{};\n", Question::view_of(days));
+    ) -> Result<Vec<Row>, FleetError> {
+        let mut script = format!("{SETTINGS}{};\n{prepare}", Question::view_of(days));
         for query in queries {
             script += &format!("COPY ({query}) TO '/dev/stdout' (FORMAT json);\n");
         }
@@ -146,7 +169,7 @@ SET preserve_insertion_order = false;
 /// Times that a question is asked.
 const ATTEMPTS: u32 = 3;
 
-fn rows(text: &[u8]) -> Result<Vec<FleetRow>, FleetError> {
+fn rows<Row: DeserializeOwned>(text: &[u8]) -> Result<Vec<Row>, FleetError> {
     let rows = serde_json::Deserializer::from_slice(text).into_iter().collect::<Result<_, _>>();
     rows.map_err(|error: serde_json::Error| FleetError::Engine { reason: error.to_string() })
 }

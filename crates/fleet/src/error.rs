@@ -43,7 +43,7 @@ pub enum FleetError {
         path: PathBuf,
     },
     /// Root would work in a directory of another user, or in one where others may write.
-    #[error("root collects only where root alone may write: {}", reason_of(path, *owner))]
+    #[error("root works only where root alone may write: {}", reason_of(path, *owner))]
     NotOfRoot {
         /// The data set, a directory in it, or one on its path.
         path: PathBuf,
@@ -58,6 +58,16 @@ pub enum FleetError {
         /// The difference; escaped.
         reason: String,
     },
+    /// The statistics of a file system are of another form.
+    #[error("`{}` is no `job_stats` of Lustre: {}", shown(path), line_of(*line, text))]
+    WrongStatistics {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; 0 for an empty file.
+        line: u64,
+        /// The beginning of the line; escaped.
+        text: String,
+    },
     /// A file or directory became another while it was compacted. Usual cause: a recording was collected again.
     #[error("`{}` changed while its day was compacted", shown(path))]
     Changed {
@@ -71,6 +81,10 @@ impl FleetError {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
+}
+
+fn line_of(line: u64, text: &str) -> String {
+    if line == 0 { "it is empty".to_owned() } else { format!("line {line} is `{text}`") }
 }
 
 fn reason_of(path: &Path, owner: u32) -> String {

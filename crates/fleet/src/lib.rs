@@ -23,6 +23,7 @@ mod names;
 mod program;
 mod query;
 mod row;
+mod served;
 mod tables;
 mod trust;
 
@@ -31,5 +32,6 @@ pub use dataset::{DataSet, FleetDays, Replaced};
 pub use day::Compacted;
 pub use engine::Engine;
 pub use error::FleetError;
-pub use query::{Dialect, FleetRow, Grouping, Question, Repeats};
+pub use query::{Dialect, FleetRow, Grouping, Question, Repeats, ServedRow, ServedSum};
 pub use row::{FindingCost, JobRow, LibraryCost, PathCost};
+pub use served::{ServedJob, served_jobs};

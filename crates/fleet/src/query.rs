@@ -3,7 +3,7 @@
 //! A query asks `jobs`, a view of the table's files. It has fixed words and numbers alone: nothing that a trace or a user
 //! named is in it.
 
-use crate::FleetDays;
+use crate::{FleetDays, ServedJob};
 use serde::Deserialize;
 
 /// The rows of an answer.
@@ -67,6 +67,36 @@ pub struct FleetRow {
     pub seconds: Option<f64>,
 }
 
+/// A job that the file system's servers counted, beside its recordings.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ServedRow {
+    /// The job's number.
+    pub job: String,
+    /// Operations that the servers answered.
+    pub operations: f64,
+    /// Bytes that were read and written.
+    pub bytes: f64,
+    /// Recordings of it, such as ranks and steps.
+    pub recordings: f64,
+    /// Their cost together; `None` without a recording.
+    pub cost: Option<f64>,
+    /// The part of it that remains with the remedies.
+    pub cost_after: Option<f64>,
+    /// The user of one of the recordings.
+    pub user_name: Option<String>,
+    /// The program of one of the recordings.
+    pub program: Option<String>,
+}
+
+/// The jobs that the servers counted and that were recorded, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub struct ServedSum {
+    /// Jobs.
+    pub jobs: f64,
+    /// Operations that the servers answered for them.
+    pub operations: f64,
+}
+
 impl Grouping {
     /// Its name in answers.
     pub fn name(self) -> &'static str {
@@ -119,6 +149,41 @@ impl Question {
             "SELECT '' AS grouped_by, '' AS name, count(*) - count(DISTINCT id) AS jobs, 0 AS operations FROM jobs{}",
             self.condition()
         )
+    }
+
+    /// The table `served` of DuckDB. A job's number is in it as hexadecimal digits, so that no text of a file is in a query.
+    pub(crate) fn served_table(jobs: &[ServedJob]) -> String {
+        const CREATE: &str =
+            "CREATE TEMPORARY TABLE served (job VARCHAR, operations DOUBLE, bytes DOUBLE);\n";
+        let row = |job: &ServedJob| {
+            let digits: String = job.job.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let bytes = job.bytes_read.saturating_add(job.bytes_written);
+            format!("(decode(from_hex('{digits}')), {}, {bytes})", job.operations)
+        };
+        let insert = |jobs: &[ServedJob]| {
+            let rows: Vec<String> = jobs.iter().map(row).collect();
+            format!("INSERT INTO served VALUES\n{};\n", rows.join(",\n"))
+        };
+        jobs.chunks(ROWS_OF_AN_INSERT).map(insert).fold(CREATE.to_owned(), |text, insert| text + &insert)
+    }
+
+    /// The queries that join `served` with the jobs: one for [`ServedSum`], one for [`ServedRow`].
+    pub(crate) fn served(&self) -> [String; 2] {
+        let once = self.each_once(&["job", "user_name", "program", "cost", "cost_after"], Repeats::Possible);
+        let sum = format!(
+            "SELECT count(*) AS jobs, coalesce(sum(operations), 0) AS operations\nFROM served\n\
+            WHERE job IN (SELECT job FROM jobs{})",
+            self.condition()
+        );
+        let rows = format!(
+            "SELECT served.job AS job, any_value(served.operations) AS operations, any_value(served.bytes) AS bytes,\n  \
+            count(once.id) AS recordings, sum(once.cost) AS cost, sum(once.cost_after) AS cost_after,\n  \
+            any_value(once.user_name) AS user_name, any_value(once.program) AS program\n\
+            FROM served LEFT JOIN {once} ON once.job = served.job\n\
+            GROUP BY served.job\nORDER BY operations DESC, job\nLIMIT {}",
+            self.rows
+        );
+        [sum, rows]
     }
 
     /// The query of one grouping. Its columns are the fields of [`FleetRow`].
@@ -184,9 +249,23 @@ impl Question {
     }
 }
 
+/// Rows of one statement: few enough for the engine's parser.
+const ROWS_OF_AN_INSERT: usize = 1000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_a_file_is_in_a_query() {
+        let job =
+            ServedJob { job: "1'); DROP TABLE jobs; --".to_owned(), operations: 7, ..ServedJob::default() };
+        let table = Question::served_table(&[job]);
+        assert!(
+            table
+                .ends_with("(decode(from_hex('3127293b2044524f50205441424c45206a6f62733b202d2d')), 7, 0);\n")
+        );
+    }
 
     #[test]
     fn a_query_is_the_same_for_both_engines_but_for_one_word() {

@@ -60,10 +60,14 @@ bitflags! {
         const PARALLEL_DIROPS = 1 << 18;
         /// The kernel asks for access control lists and judges by them.
         const POSIX_ACL = 1 << 20;
+        /// Writes gather in the kernel's cache, which has size and times of open files.
+        const WRITEBACK_CACHE = 1 << 16;
         /// `max_pages` of the answer counts.
         const MAX_PAGES = 1 << 22;
         /// Targets of symbolic links are cached.
         const CACHE_SYMLINKS = 1 << 23;
+        /// Writes take set-user-ID away when we are told to, so the kernel does not look before each of them.
+        const HANDLE_KILLPRIV_V2 = 1 << 28;
         /// `flags2` follows.
         const INIT_EXT = 1 << 30;
     }
@@ -88,6 +92,8 @@ bitflags! {
         const ATIME_NOW = 1 << 7;
         const HANDLE = 1 << 6;
         const MTIME_NOW = 1 << 8;
+        /// The kernel has the times of the file: that of change is its own.
+        const CTIME = 1 << 10;
         const _ = !0;
     }
 }
@@ -133,6 +139,9 @@ pub fn encode_lock(start: u64, end: u64, kind: u32, pid: u32) -> [u8; 24] {
 
 /// `FUSE_WRITE_CACHE`: the WRITE comes from dirty pages of a shared map, not from a write call.
 pub const WRITE_CACHE: u32 = 1 << 0;
+
+/// `FUSE_WRITE_KILL_SUIDGID`: the file loses set-user-ID and set-group-ID with this WRITE.
+pub const WRITE_KILL_SUIDGID: u32 = 1 << 2;
 
 /// `FUSE_EXPIRE_ONLY` of a NOTIFY_INVAL_ENTRY.
 pub const EXPIRE_ONLY: u32 = 1 << 0;
@@ -200,6 +209,8 @@ pub enum Validity {
     Brief,
     /// Not at all: the kernel has to ask before it uses it.
     Never,
+    /// For so many seconds.
+    Seconds(u32),
 }
 
 impl Validity {
@@ -210,6 +221,7 @@ impl Validity {
             Self::Forever => u64::from(u32::MAX),
             Self::Brief => 1,
             Self::Never => 0,
+            Self::Seconds(seconds) => u64::from(seconds),
         }
     }
 }
@@ -347,8 +359,14 @@ pub fn encode_attr(attr: &Attr, valid: Validity) -> [u8; ATTR_OUT] {
 /// Length of `struct fuse_init_out`.
 pub const INIT_OUT: usize = 64;
 
-/// The bytes of `struct fuse_init_out`.
-pub fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32) -> [u8; INIT_OUT] {
+/// The bytes of `struct fuse_init_out`. `max_write` is the most bytes of one WRITE.
+pub fn encode_init(
+    minor: u32,
+    max_readahead: u32,
+    flags: InitFlags,
+    flags2: u32,
+    max_write: u32,
+) -> [u8; INIT_OUT] {
     /// Requests in flight of readahead and the like; the default of 12 slows down parallel first reads.
     const MAX_BACKGROUND: u16 = 64;
     /// The number of requests at which the kernel calls the mount congested: three quarters, as by default.
@@ -357,7 +375,7 @@ pub fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32
     let mut out = Layout(&mut bytes);
     out.u32(MAJOR).u32(minor).u32(max_readahead).u32(flags.bits());
     out.u16(MAX_BACKGROUND).u16(CONGESTION);
-    out.u32(MAX_WRITE).u32(1).u16(MAX_PAGES).u16(0).u32(flags2);
+    out.u32(max_write).u32(1).u16(MAX_PAGES).u16(0).u32(flags2);
     bytes
 }
 

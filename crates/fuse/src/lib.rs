@@ -4,22 +4,25 @@
 //! one negotiated, and because the frozen tier of an image answers straight from a memory map.
 //!
 //! [`abi`] has the numbers and layouts, [`listing`] lays out directories. [`request`] has the requests of the kernel, `parse`
-//! parses them, [`reply`] sends each answer exactly once. [`device`] is the open `/dev/fuse`. [`namespace`] makes the
+//! parses them, [`reply`] sends each answer exactly once, [`init`] the first. [`device`] is the open `/dev/fuse`. [`namespace`] makes the
 //! namespaces in which a user may mount, [`credentials`] has the identity by which a server asks for others.
 //!
-//! A server that passes requests on uses [`original`] and [`open_flags`]; [`locks`] and [`descriptors`] have the calls on files that
-//! rustix does not have.
+//! [`serving`] is the loop of a server. A server that passes requests on uses [`passage`], [`original`] and [`open_flags`]; [`locks`] and
+//! [`descriptors`] have the calls on files that rustix does not have.
 #![allow(missing_docs, reason = "fields and constants carry the names of linux/fuse.h")]
 
 pub mod abi;
 pub mod device;
+pub mod init;
 pub mod listing;
 pub mod namespace;
 pub mod open_flags;
 pub mod original;
 mod parse;
+pub mod passage;
 pub mod reply;
 pub mod request;
+pub mod serving;
 mod sys;
 
 pub use sys::unshare::{unshare_namespaces, unshare_umask};

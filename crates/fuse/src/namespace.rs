@@ -2,9 +2,11 @@
 //!
 //! Source: mount_namespaces(7), user_namespaces(7).
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags, openat};
 use rustix::io::Errno;
-use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
 use crate::unshare_namespaces;
@@ -54,6 +56,24 @@ pub fn isolate(privilege: Privilege) -> Result<(), (IsolationStep, Errno)> {
     // Slave: automounts and CVMFS repositories still arrive, nothing of ours leaves.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .map_err(|errno| (IsolationStep::IsolateMounts, errno))
+}
+
+/// The flags that a mount over `place` must have: what the mount there forbids, and what a user may not allow.
+pub fn forbidden_by(place: &OwnedFd, privilege: Privilege) -> Result<MountFlags, Errno> {
+    let original = rustix::fs::fstatvfs(place)?.f_flag;
+    let mut flags = match privilege {
+        Privilege::User => MountFlags::NOSUID | MountFlags::NODEV,
+        Privilege::Administrator => MountFlags::empty(),
+    };
+    for (set, flag) in [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+    ] {
+        flags.set(flag, flags.contains(flag) || original.contains(set));
+    }
+    Ok(flags)
 }
 
 /// Writes the maps of a new user namespace: one user and one group, each to itself.

@@ -172,7 +172,11 @@ impl Assembler {
             }
             Line::Call(_) => LineEvent::Call(text, None),
             Line::Begun(call) => {
-                let begun = begun(call);
+                let mut begun = begun(call);
+                if scan::name(call) == Some(b"close") {
+                    // Times are rounded down. An open that ends in a later line must count as later than this begin.
+                    begun.at = self.clock.tick(begun.at);
+                }
                 self.hold(key, begun, remarks);
                 LineEvent::Begun
             }

@@ -3,7 +3,7 @@
 use crate::scan::Scanned;
 use crate::symbols;
 use crate::value::{self, Returned, StringArgument};
-use quell_trace::flags::MAP_ANONYMOUS;
+use quell_trace::flags::{MAP_ANONYMOUS, RESOLVE_SHIFT};
 use quell_trace::shape::{CallShape, FlagsKind, SizeKind};
 use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome};
 
@@ -125,7 +125,10 @@ fn flags(kind: FlagsKind, scanned: &Scanned<'_>) -> u64 {
         FlagsKind::Mapping(protection, flags) => {
             value::flags(argument(protection)) << 32 | value::flags(argument(flags)) & u64::from(u32::MAX)
         }
-        FlagsKind::OpenHow(index) => value::member(argument(index), b"flags").map_or(0, value::flags),
+        FlagsKind::OpenHow(index) => {
+            let member = |name| value::member(argument(index), name).map_or(0, value::flags);
+            member(b"resolve") << RESOLVE_SHIFT | member(b"flags") & u64::from(u32::MAX)
+        }
         FlagsKind::Creat => CREAT_FLAGS,
     }
 }
@@ -234,7 +237,9 @@ mod tests {
         assert_eq!(open.seen, expected);
 
         let how = decoded(r#"openat2(3, "f", {flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}, 24) = 4"#);
-        assert_eq!((how.fd, how.flags), (Fd(3), 0o10_000_000));
+        assert_eq!((how.fd, how.flags), (Fd(3), 8 << 32 | 0o10_000_000));
+        let how = decoded(r#"openat2(3, "f", {flags=O_RDONLY, resolve=RESOLVE_IN_ROOT}, 24) = 4"#);
+        assert_eq!(how.flags, quell_trace::flags::RESOLVE_IN_ROOT);
 
         let map = decoded("mmap(NULL, 3, PROT_READ|PROT_EXEC, MAP_SHARED, 3, 0x1000) = 0x7f75d92e6000");
         assert_eq!((map.fd, map.flags, map.size, map.offset), (Fd(3), 5 << 32 | 1, Bytes(3), Some(0x1000)));

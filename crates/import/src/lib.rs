@@ -17,6 +17,8 @@ mod line;
 mod lines;
 mod merge;
 mod number;
+mod others;
+mod packing;
 mod prefix;
 mod remarks;
 mod replay;
@@ -27,15 +29,16 @@ mod survey;
 mod symbols;
 mod value;
 
+pub use others::OtherTool;
 pub use sink::LogSink;
-pub use source::{ImportError, LogFile, LogSource};
+pub use source::{ImportError, LogFile, LogSource, LogText};
 
 use quell_base::escape;
 use quell_trace::context::NamespaceChange;
 use quell_trace::writer::{Ending, Finish};
 use quell_trace::{Header, Mount, Nanos, ProcessId, Writer};
 use replay::{Begin, Replayed, replay};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use survey::Survey;
 
 /// The name of the engine in the header of an imported log.
@@ -44,8 +47,10 @@ pub const ENGINE: &str = "strace";
 /// The logs to import, the trace to write, and facts that the log lacks.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
-    /// One log, or the files of one `strace -ff`.
+    /// One log, or the files of one `strace -ff`; `-` is standard input.
     pub logs: Vec<PathBuf>,
+    /// The directory for copies of logs that come through pipes.
+    pub temporary: PathBuf,
     /// The trace to write. It must not exist; its parent must.
     pub directory: PathBuf,
     /// The directory in which the command was started, for relative paths, when the log does not contain it.
@@ -63,6 +68,8 @@ pub struct Imported {
     pub header: Header,
     /// The number of processes.
     pub processes: u64,
+    /// A sentence on processes that the logs lack, if they do.
+    pub lacking: Option<String>,
 }
 
 /// Writes a trace of logs.
@@ -73,8 +80,8 @@ pub fn strace(request: &ImportRequest, ask: &mut dyn Finish) -> Result<Imported,
     if request.directory.exists() {
         return Err(quell_trace::TraceError::Exists { path: request.directory.clone() }.into());
     }
-    request.logs.iter().try_for_each(|log| check_file(log))?;
-    let sources: Vec<LogFile> = request.logs.iter().cloned().map(LogFile).collect();
+    let sources = request.logs.iter().map(|log| LogFile::of(log, &request.temporary));
+    let sources: Vec<LogFile> = sources.collect::<Result<_, _>>()?;
     let survey = Survey::of(&sources)?;
     let writer = Writer::create(&request.directory, header(request, &survey))?;
     write(writer, &sources, survey, request, ask)
@@ -108,9 +115,11 @@ fn write(
         writer.namespace(NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace })?;
     }
     let begin = Begin { has_directory: directory.is_some(), has_mounts: !request.mounts.is_empty() };
+    let lacking = survey.lacking().map(|lacking| lacking.to_string());
     let Replayed { processes, exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
-    let header = writer.finish(Ending { ended: None, exit, took, lost, notes }, ask)?;
-    Ok(Imported { header, processes })
+    let header =
+        writer.finish(Ending { ended: None, exit, took, lost, notes, client_counters: None }, ask)?;
+    Ok(Imported { header, processes, lacking })
 }
 
 /// The working directory of the command: from the log, else from the user.
@@ -132,15 +141,3 @@ fn header(request: &ImportRequest, survey: &Survey) -> Header {
 /// The user number for an unknown user, because a log does not contain it. Source: `(uid_t)-1` of `setresuid(2)`. Part
 /// of the format.
 const UNKNOWN_USER: u32 = u32::MAX;
-
-fn check_file(path: &Path) -> Result<(), ImportError> {
-    let metadata = std::fs::metadata(path)
-        .map_err(|error| ImportError::Read { path: path.to_owned(), source: error })?;
-    let kind = metadata.file_type();
-    let what = match (kind.is_file(), kind.is_dir()) {
-        (true, _) => return Ok(()),
-        (_, true) => "a directory",
-        _ => "a pipe or a device",
-    };
-    Err(ImportError::NotAFile { path: path.to_owned(), what })
-}

@@ -48,6 +48,26 @@ pub(crate) struct Remarks {
     cut: Option<LogPosition>,
 }
 
+/// Threads and processes that the command created and that are in no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LackingThreads {
+    pub(crate) count: u64,
+    /// Each thread has a log of its own.
+    pub(crate) is_separate: bool,
+}
+
+impl std::fmt::Display for LackingThreads {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (children, are) = (number(self.count, "child"), if self.count == 1 { "is" } else { "are" });
+        match self.is_separate {
+            true => write!(formatter, "the log of {children} is missing: name all files of the `strace -ff`"),
+            false => {
+                write!(formatter, "{children} of the command {are} not in the log: `strace -f` follows them")
+            }
+        }
+    }
+}
+
 /// Facts about the whole import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportFacts<'a> {
@@ -58,6 +78,7 @@ pub(crate) struct ImportFacts<'a> {
     /// The log lacks calls that every process makes.
     pub(crate) leaves_out: bool,
     pub(crate) has_mounts: bool,
+    pub(crate) lacking: Option<LackingThreads>,
 }
 
 impl Remarks {
@@ -95,6 +116,7 @@ impl Remarks {
             sentences.push(what.sentence(count, &place.map_or(String::new(), line)));
         }
         sentences.extend(self.cut.map(|place| format!("the log is cut in the middle of {}", line(place))));
+        sentences.extend(facts.lacking.map(|lacking| lacking.to_string()));
         sentences.extend(facts.sentences().map(str::to_owned));
         sentences
     }
@@ -161,6 +183,7 @@ impl ImportFacts<'_> {
 fn number(count: u64, noun: &str) -> String {
     match (count, noun) {
         (1, noun) => format!("1 {noun}"),
+        (count, "child") => format!("{count} children"),
         (count, "process") => format!("{count} processes"),
         (count, "argument or variable of a command") => format!("{count} arguments or variables of commands"),
         (count, noun) => format!("{count} {noun}s"),

@@ -314,8 +314,14 @@ impl Replay<'_> {
             (Some(took), began) => Nanos(began.unwrap_or(at).0.saturating_add(took.0)),
             (None, _) => at,
         };
+        let before = self.assembler.clock.now();
         let end = self.assembler.clock.tick(end);
         let start = match (decoded.took, began) {
+            // The order of lines tells whether a number was taken again while its close went on. Rounded times do not.
+            (_, Some(began)) if decoded.call == Call::Close => began,
+            (Some(took), None) if decoded.call == Call::Close => {
+                Nanos(end.0.saturating_sub(took.0)).max(before)
+            }
             (Some(took), _) => Nanos(end.0.saturating_sub(took.0)),
             (None, Some(began)) if has_times => began,
             (None, _) => end,
@@ -491,6 +497,7 @@ impl Replay<'_> {
             has_durations: survey.has_durations,
             leaves_out: survey.leaves_out(),
             has_mounts: self.begin.has_mounts,
+            lacking: survey.lacking(),
         };
         let took = self.assembler.clock.took();
         let (lost, notes) = (self.remarks.lost(), self.remarks.sentences(&facts));

@@ -38,7 +38,7 @@ impl LogSink for Writer {
     }
 
     fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError> {
-        Self::seen(self, thread, place, path)
+        Self::seen(self, thread, place.into(), path)
     }
 
     fn event(&mut self, event: &Event) -> Result<(), TraceError> {

@@ -1,9 +1,12 @@
 //! Logs that are read twice, from files or from memory, and the errors of reading them.
 
 use crate::lines::{LineError, Lines};
+use crate::others::OtherTool;
+use crate::packing::{self, Packing, Unpacking};
 use quell_trace::TraceError;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A log that can be read repeatedly from its begin.
@@ -20,27 +23,116 @@ pub trait LogSource {
     /// The error of the system.
     fn open(&self) -> io::Result<Self::Reader>;
 
+    /// The name that strace chose.
+    fn name(&self) -> &[u8] {
+        self.path().as_os_str().as_encoded_bytes()
+    }
+
     /// The only thread in this log, for the files of `strace -ff`, named `NAME.PID`.
     fn thread(&self) -> Option<i32> {
-        let name = self.path().as_os_str().as_encoded_bytes();
-        let number = name.rsplit(|&byte| byte == b'.').next()?;
+        let number = self.name().rsplit(|&byte| byte == b'.').next()?;
         std::str::from_utf8(number).ok()?.parse().ok().filter(|thread| *thread > 0)
     }
 }
 
-/// A log in a file.
-#[derive(Clone, Debug)]
-pub struct LogFile(pub PathBuf);
+/// The path that names standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// A log in a file, or one that came through a pipe. It may be packed.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    /// The copy of a log that can be read once only.
+    copy: Option<File>,
+    packing: Option<Packing>,
+}
+
+impl LogFile {
+    /// Looks at a log. Standard input (`-`) and pipes are copied to a file without a name in `temporary`.
+    ///
+    /// # Errors
+    /// [`ImportError::Read`], [`ImportError::NotAFile`], [`ImportError::Copy`].
+    pub fn of(path: &Path, temporary: &Path) -> Result<Self, ImportError> {
+        let failed = |source| ImportError::Read { path: path.to_owned(), source };
+        let copied = |input: &mut dyn Read| -> Result<Option<File>, ImportError> {
+            let failed =
+                |source| ImportError::Copy { path: path.to_owned(), temporary: temporary.to_owned(), source };
+            let mut copy = tempfile::tempfile_in(temporary).map_err(failed)?;
+            io::copy(input, &mut copy).map_err(failed)?;
+            Ok(Some(copy))
+        };
+        let copy = if path == Path::new(STANDARD_INPUT) {
+            copied(&mut io::stdin().lock())?
+        } else {
+            let kind = path.metadata().map_err(failed)?.file_type();
+            match kind {
+                _ if kind.is_file() => None,
+                _ if kind.is_fifo() => copied(&mut File::open(path).map_err(failed)?)?,
+                _ => {
+                    let what = if kind.is_dir() { "a directory" } else { "a device or a socket" };
+                    return Err(ImportError::NotAFile { path: path.to_owned(), what });
+                }
+            }
+        };
+        let mut log = Self { path: path.to_owned(), copy, packing: None };
+        let mut begin = Vec::new();
+        log.file()
+            .and_then(|file| file.take(packing::LONGEST_MARK as u64).read_to_end(&mut begin))
+            .map_err(failed)?;
+        log.packing = Packing::of(&begin);
+        Ok(log)
+    }
+
+    /// The bytes of the log from their begin. Two readers of a copy share their position: the passes follow each other.
+    fn file(&self) -> io::Result<File> {
+        match &self.copy {
+            Some(copy) => {
+                let mut copy = copy.try_clone()?;
+                copy.rewind()?;
+                Ok(copy)
+            }
+            None => File::open(&self.path),
+        }
+    }
+}
 
 impl LogSource for LogFile {
-    type Reader = BufReader<File>;
+    type Reader = BufReader<LogText>;
 
     fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     fn open(&self) -> io::Result<Self::Reader> {
-        Ok(BufReader::with_capacity(1 << 16, File::open(&self.0)?))
+        let file = self.file()?;
+        let text = match self.packing {
+            Some(packing) => LogText(Text::Unpacked(packing.unpack(file)?)),
+            None => LogText(Text::Plain(file)),
+        };
+        Ok(BufReader::with_capacity(1 << 16, text))
+    }
+
+    fn name(&self) -> &[u8] {
+        packing::unpacked_name(self.path.as_os_str().as_encoded_bytes())
+    }
+}
+
+/// The text of a log, unpacked.
+#[derive(Debug)]
+pub struct LogText(Text);
+
+#[derive(Debug)]
+enum Text {
+    Plain(File),
+    Unpacked(Unpacking),
+}
+
+impl Read for LogText {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Text::Plain(file) => file.read(buffer),
+            Text::Unpacked(unpacking) => unpacking.read(buffer),
+        }
     }
 }
 
@@ -56,13 +148,32 @@ pub enum ImportError {
         #[source]
         source: io::Error,
     },
-    /// A log must be a regular file, because it is read twice.
+    /// A log is a file or comes through a pipe.
     #[error("`{}` is {what}, not a file", path.display())]
     NotAFile {
         /// The given path.
         path: PathBuf,
         /// The kind of file found.
         what: &'static str,
+    },
+    /// A log that can be read once only cannot be copied. Usual cause: too little space.
+    #[error("cannot copy `{}` to a file in `{}`, to read it twice", path.display(), temporary.display())]
+    Copy {
+        /// The log.
+        path: PathBuf,
+        /// The directory for the copy.
+        temporary: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// Another tool wrote the log.
+    #[error("`{}` is from {tool}", path.display())]
+    OfAnotherTool {
+        /// The given path.
+        path: PathBuf,
+        /// The tool.
+        tool: OtherTool,
     },
     /// The log is empty. Usual cause: strace wrote the log elsewhere.
     #[error("`{}` is empty", path.display())]

@@ -6,8 +6,9 @@ use crate::assemble::{ALONE, Assembler, LineEvent};
 use crate::call::{self, CreatedThread};
 use crate::clock::{Clock, Relative};
 use crate::lines::RawLine;
+use crate::others::{self, OtherTool};
 use crate::prefix::{self, PrintedTime};
-use crate::remarks::{LogPosition, Remarks};
+use crate::remarks::{LackingThreads, LogPosition, Remarks};
 use crate::source::{ImportError, LogSource, lines};
 use crate::{scan, symbols, value};
 use quell_base::escape;
@@ -52,6 +53,8 @@ pub(crate) struct LogFacts {
     pub(crate) command: Vec<String>,
     /// The initial working directory of its first thread, where the log contains it.
     pub(crate) directory: Option<Vec<u8>>,
+    /// True when its lines name their threads.
+    pub(crate) names_threads: bool,
 }
 
 /// A log contains a line of strace within this many lines; tables and headings are shorter. Unit: lines.
@@ -76,6 +79,18 @@ impl Survey {
     /// True when calls that every process makes are missing.
     pub(crate) fn leaves_out(&self) -> bool {
         (self.saw_end && !self.saw_exit_call) || !self.saw_other
+    }
+
+    /// Threads that were created and are in no log. A log whose lines name threads has all of them.
+    pub(crate) fn lacking(&self) -> Option<LackingThreads> {
+        if self.logs.iter().any(|log| log.names_threads) {
+            return None;
+        }
+        let is_here = |child: &i32| self.logs.iter().any(|log| log.thread == Some(*child));
+        let absent = self.births.iter().filter(|(child, _)| !is_here(child));
+        let count = absent.map(|(_, births)| births.len() as u64).sum();
+        let is_separate = self.logs.iter().any(|log| log.thread.is_some());
+        (count > 0).then_some(LackingThreads { count, is_separate })
     }
 
     /// The log of the command among several: the first whose thread has no creator.
@@ -106,7 +121,12 @@ impl Survey {
         if is_one_of_several && !is_single {
             return Err(ImportError::NotOfSeveral { path: source.path().to_owned() });
         }
-        self.logs.push(LogFacts { thread: reading.thread.filter(|_| is_single), ..reading.facts });
+        let names_threads = reading.threads == Threads::Named;
+        self.logs.push(LogFacts {
+            thread: reading.thread.filter(|_| is_single),
+            names_threads,
+            ..reading.facts
+        });
         self.began = match (self.began, reading.assembler.clock.began()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -116,7 +136,7 @@ impl Survey {
 
     fn check_that_it_is_one_run<S: LogSource>(&self, sources: &[S]) -> Result<(), ImportError> {
         let stem = |source: &S| {
-            let name = source.path().as_os_str().as_encoded_bytes();
+            let name = source.name();
             name.iter().rposition(|&byte| byte == b'.').map_or(&[][..], |at| &name[..at]).to_vec()
         };
         let two = |first: usize, second: usize| {
@@ -168,6 +188,12 @@ struct Reading {
     /// The first of those lines.
     quote: Option<(u64, String)>,
     is_summary: bool,
+    /// The tool of which the log has lines that strace does not print.
+    tool: Option<OtherTool>,
+    /// Calls of library functions, as ltrace prints them.
+    library: u64,
+    /// Calls that quell records.
+    system: u64,
     /// The first thread. Its working directory is the command's until the thread changes it.
     root: Option<i32>,
     root_moved: bool,
@@ -187,6 +213,9 @@ impl Reading {
             unknown: 0,
             quote: None,
             is_summary: false,
+            tool: None,
+            library: 0,
+            system: 0,
             root: None,
             root_moved: false,
             calls: 0,
@@ -199,6 +228,7 @@ impl Reading {
         match item.what {
             LineEvent::Foreign => {
                 self.unknown += 1;
+                self.tool = self.tool.or_else(|| others::of_foreign(raw.text));
                 self.quote.get_or_insert_with(|| (raw.number, quote(raw.text)));
                 return Goes::On;
             }
@@ -210,7 +240,10 @@ impl Reading {
             LineEvent::Part => {
                 self.quote.get_or_insert_with(|| (raw.number, quote(raw.text)));
             }
-            LineEvent::Talk | LineEvent::Begun | LineEvent::Superseded(_) => self.known += 1,
+            LineEvent::Talk | LineEvent::Begun | LineEvent::Superseded(_) => {
+                self.known += 1;
+                self.talk(raw.text);
+            }
             LineEvent::Exited(exit) => {
                 self.known += 1;
                 survey.saw_end |= matches!(exit, Exit::Status(_));
@@ -231,6 +264,12 @@ impl Reading {
         Goes::On
     }
 
+    fn talk(&mut self, line: &[u8]) {
+        let text = prefix::split(line).1;
+        let is_ltrace = others::is_end_of_ltrace(text) || scan::name(text).is_some_and(others::is_of_ltrace);
+        self.tool = self.tool.or(is_ltrace.then_some(OtherTool::Ltrace));
+    }
+
     fn call(&mut self, text: &[u8], place: LogPosition, thread: Option<i32>, survey: &mut Survey) {
         let Some(scanned) = scan::scan(text).filter(|scanned| scanned.result.is_some()) else { return };
         let thread = thread.or(self.thread).unwrap_or(ALONE);
@@ -240,8 +279,13 @@ impl Reading {
             scanned.result.is_some_and(|result| result.ends_with(b">") && result.contains(&b' '))
                 && scanned.result.and_then(value::returned).is_some_and(|returned| returned.took.is_some());
         match symbols::call(scanned.name) {
-            Some(call) => self.recorded(call, &scanned, thread),
+            Some(call) => {
+                self.system += 1;
+                self.recorded(call, &scanned, thread);
+            }
+            None if others::is_of_ltrace(scanned.name) => self.tool = Some(OtherTool::Ltrace),
             None => {
+                self.library += u64::from(others::is_library_function(scanned.name));
                 survey.saw_exit_call |= matches!(scanned.name, b"exit" | b"exit_group");
                 survey.saw_other |= !matches!(scanned.name, b"exit" | b"exit_group");
                 if let Some(made) = call::made(&scanned) {
@@ -284,9 +328,12 @@ impl Reading {
 
     fn is_over<S: LogSource>(&self, source: &S) -> Result<(), ImportError> {
         let path = source.path().to_owned();
+        let is_ltrace = self.tool == Some(OtherTool::Ltrace) || self.library > self.system;
         match &self.quote {
+            _ if is_ltrace => Err(ImportError::OfAnotherTool { path, tool: OtherTool::Ltrace }),
             _ if self.known > 0 => Ok(()),
             _ if self.is_summary => Err(ImportError::Summary { path }),
+            Some(_) if self.tool.is_some() => Err(ImportError::OfAnotherTool { path, tool: OtherTool::Perf }),
             Some((line, text)) => Err(ImportError::NotALog { path, line: *line, text: text.clone() }),
             None => Err(ImportError::Empty { path }),
         }

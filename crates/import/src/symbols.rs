@@ -251,6 +251,13 @@ const SYMBOLS: &[(&[u8], u64)] = &[
     // `close_range(2)`
     (b"CLOSE_RANGE_UNSHARE", 0x2),
     (b"CLOSE_RANGE_CLOEXEC", 0x4),
+    // `openat2(2)`
+    (b"RESOLVE_BENEATH", 0x8),
+    (b"RESOLVE_CACHED", 0x20),
+    (b"RESOLVE_IN_ROOT", 0x10),
+    (b"RESOLVE_NO_MAGICLINKS", 0x2),
+    (b"RESOLVE_NO_SYMLINKS", 0x4),
+    (b"RESOLVE_NO_XDEV", 0x1),
     // `readv(2)`
     (b"RWF_HIPRI", 0x1),
     (b"RWF_DSYNC", 0x2),

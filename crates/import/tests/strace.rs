@@ -34,6 +34,7 @@ fn import_from(logs: Vec<PathBuf>, directory: Option<&str>) -> Import {
     let folder = tempfile::tempdir().unwrap();
     let request = ImportRequest {
         logs,
+        temporary: folder.path().to_owned(),
         directory: folder.path().join("t.qtrace"),
         working_directory: directory.map(|directory| directory.as_bytes().to_vec()),
         mounts: Vec::new(),
@@ -62,6 +63,33 @@ impl Import {
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 0, "something is left");
         self.outcome.expect_err("an import that fails").to_string()
     }
+}
+
+/// Times of strace are rounded down to microseconds, so that an open may seem to end before a close of its number began.
+#[test]
+fn the_order_of_lines_tells_which_file_a_close_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("app.log");
+    let overtaken = "1 10.000001 clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2 <0.000001>\n\
+        1 10.000010 openat(AT_FDCWD, \"a\", O_RDONLY) = 5 <0.000001>\n\
+        2 10.000011 openat(AT_FDCWD, \"b\", O_RDONLY <unfinished ...>\n\
+        1 10.000015 close(5 <unfinished ...>\n\
+        2 10.000016 <... openat resumed>) = 5 <0.000004>\n\
+        1 10.000017 <... close resumed>) = 0 <0.000001>\n";
+    let handed_over = "2 10.000018 openat(AT_FDCWD, \"c\", O_RDONLY) = 6 <0.000009>\n\
+        1 10.000019 close(6) = 0 <0.000005>\n";
+    std::fs::write(&log, [overtaken, handed_over].concat()).unwrap();
+    let import = import(vec![log]);
+    let recording = import.recording();
+    let mut closed = Vec::new();
+    recording
+        .for_each_event(|event| {
+            if event.call.name() == "close" {
+                closed.push(recording.paths.display(event.target.unwrap()).to_string());
+            }
+        })
+        .unwrap();
+    assert_eq!(closed, ["/srv/app/a", "/srv/app/c"]);
 }
 
 /// The events of a trace as text: each process with its end, and its calls, by thread.
@@ -391,7 +419,7 @@ fn what_is_no_log_is_refused_and_leaves_nothing() {
         "{summary}"
     );
     assert!(import(vec![fixture("")]).failure().ends_with("is a directory, not a file"));
-    assert!(import(vec!["/dev/null".into()]).failure().ends_with("is a pipe or a device, not a file"));
+    assert!(import(vec!["/dev/null".into()]).failure().ends_with("is a device or a socket, not a file"));
     assert!(import(vec![fixture("none.log")]).failure().starts_with("cannot read `"));
 }
 
@@ -434,6 +462,7 @@ fn an_earlier_trace_stays() {
     let folder = tempfile::tempdir().unwrap();
     let request = ImportRequest {
         logs: vec![fixture("plain.log")],
+        temporary: folder.path().to_owned(),
         directory: folder.path().to_owned(),
         working_directory: None,
         mounts: Vec::new(),

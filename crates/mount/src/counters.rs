@@ -223,6 +223,22 @@ pub(crate) fn request_stats(count: impl FnMut(usize) -> u64) -> RequestStats {
     RequestStats { lookup, getattr, readdir, open, read, write, other }
 }
 
+/// Requests by kind, of a server that counts in memory of its own.
+#[derive(Debug, Default)]
+pub(crate) struct AtomicRequests([AtomicU64; 7]);
+
+impl AtomicRequests {
+    pub(crate) fn asked(&self, operation: &Operation<'_>) {
+        if let Some(kind) = RequestKind::of(operation) {
+            self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> RequestStats {
+        request_stats(|kind| self.0[kind].load(Ordering::Relaxed))
+    }
+}
+
 /// Words of the counts.
 const REQUESTS: usize = 0;
 const ORIGINAL: usize = 7;

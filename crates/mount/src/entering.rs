@@ -164,7 +164,10 @@ fn layout_of(image: &Image<SharedImage>, place: &MeetingPlace) -> Layout {
     let roots: Vec<PathBuf> = paths(index.roots().map(|root| root.path).collect());
     let live: Vec<PathBuf> = paths(index.live_directories().map(|live| live.path).collect());
     Layout {
-        live: live.into_iter().chain(crate::scratch::mounted_below(&roots)).collect(),
+        live: live
+            .into_iter()
+            .chain(crate::covers::mounted_below(&[crate::scratch::SOURCE, crate::buffer::SOURCE], &roots))
+            .collect(),
         roots,
         beyond: index.beyond(),
         own_root: (!has_its_originals(image)).then(|| path_of(directory.to_vec())),

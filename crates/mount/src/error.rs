@@ -50,8 +50,10 @@ pub enum SetupStep {
     OpenRoot,
     /// Mounting.
     Mount,
-    /// Mounting over a scratch directory.
+    /// Mounting over a directory that a server covers.
     Cover,
+    /// Making the container of a directory whose files are gathered, or reading those that lie there.
+    MakeContainer,
     /// Placing the mounted tree over a root, or a live directory back into it.
     Bind,
     /// Extracting the image into the namespace.
@@ -98,6 +100,7 @@ impl SetupStep {
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
             Self::Cover => "mount over",
+            Self::MakeContainer => "make a container in",
             Self::Bind => "place the image over its directories",
             Self::Extract
             | Self::ExtractNothing

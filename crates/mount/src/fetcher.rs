@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use quell_image::frames::{self, Decompressor, Frames};
-use rustix::fs::{CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{ImageError, OsError};
@@ -151,6 +151,14 @@ impl Fetcher {
         outcome
     }
 
+    /// True if the file is open: a chunk that is dismissed can be had again.
+    pub(crate) fn can_read_again(&self) -> bool {
+        match &self.file {
+            ImageFile::Open(_) | ImageFile::Copied(_) => true,
+            ImageFile::Found { opened, .. } => opened.get().is_some(),
+        }
+    }
+
     /// Frees the memory of all chunks that the kernel was given, except those that a thread reads.
     pub(crate) fn dismiss_given(&self) {
         if self.progress.number(Word::Given) > 0 {
@@ -256,11 +264,19 @@ impl Fetcher {
     }
 }
 
-/// Another name of the file, and changes of its permissions, leave its version as it is.
+/// `None` for a file that is not open.
 fn version_of(file: &ImageFile) -> Result<Option<FileVersion>, Errno> {
-    let ImageFile::Open(file) = file else { return Ok(None) };
-    let stat = rustix::fs::fstat(file)?;
-    Ok(Some((stat.st_size, (stat.st_mtime, stat.st_mtime_nsec))))
+    let open = match file {
+        ImageFile::Open(file) => Some(file),
+        ImageFile::Found { opened, .. } => opened.get(),
+        ImageFile::Copied(_) => None,
+    };
+    open.map(|file| Ok(version_in(&rustix::fs::fstat(file)?))).transpose()
+}
+
+/// Another name of the file, and changes of its permissions, leave its version as it is.
+pub(crate) fn version_in(stat: &Stat) -> FileVersion {
+    (stat.st_size, (stat.st_mtime, stat.st_mtime_nsec))
 }
 
 /// The file that `found` leads to, open for reading.
@@ -340,6 +356,7 @@ mod tests {
     fn a_file_that_was_found_is_opened_once() {
         let fetcher = fetcher();
         let found = fetcher.descriptors();
+        assert!(!fetcher.can_read_again(), "without another operation of the file system");
         let opened = [0, 1].map(|chunk| {
             fetcher.ensure(chunk, &mut FetchBuffers::default()).unwrap();
             fetcher.descriptors()

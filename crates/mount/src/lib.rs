@@ -15,12 +15,16 @@
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
+mod ahead;
 mod background;
 mod budget;
+mod buffer;
 pub mod check;
+mod clients;
 mod command;
 mod comparing;
 mod counters;
+mod covers;
 mod difference;
 pub mod doctor;
 mod entering;
@@ -28,6 +32,7 @@ mod errands;
 mod error;
 mod extract;
 mod fetcher;
+mod gathered;
 mod listener;
 mod loaded;
 mod local;
@@ -59,20 +64,30 @@ mod wrapper;
 
 pub use background::go_to_background;
 pub use budget::MemoryBudget;
+pub use buffer::{
+    BufferDirectory, BufferEnd, BufferOutcome, BufferRequest, BufferRule, BufferSharing, Buffers, PickedNames,
+};
 pub use check::Checked;
+pub use clients::count_clients;
+pub use covers::CoverOutcome;
 pub use difference::{OriginalChange, OriginalDifference};
 pub use error::{ImageError, OsError, RunError, SetupStep, Unavailable};
+pub use gathered::{GatherMount, GatherMountError, GatherUnmount};
 pub use loaded::ImageTrust;
 pub use mode::ImageMode;
 pub use notes::NodeNote;
 pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
+pub use peers::PATIENCE_FOR_PEERS;
 pub use request::{
     CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
-pub use scratch::{Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest};
+pub use scratch::{
+    GatherEnd, GatherRequest, GatherUnread, NodeEnd, Scratch, ScratchEnd, ScratchKept, ScratchLeft,
+    ScratchOutcome, ScratchRequest,
+};
 pub use sharing::{ImageParts, ImageVersion, PartStage, PartsFrom, PeersTask};
-pub use stats::{OutputStats, RunStats, ScratchStats};
+pub use stats::{BufferStats, GatherStats, OutputStats, RunStats, ScratchStats, TransferStats};
 pub use view::{ImageView, view, view_trusted};
 pub use wrapper::end_by_signal;
 

@@ -24,9 +24,12 @@ use quell_image::frames::Frames;
 use rustix::fs::{MemfdFlags, Stat};
 use rustix::io::Errno;
 
+use crate::ahead::RegionUse;
 use crate::budget::MemoryBudget;
 use crate::error::{ImageError, OsError};
-use crate::fetcher::{DAMAGED, FetchBuffers, Fetcher, FileForm, ImageFile, frames_in, opened_again};
+use crate::fetcher::{
+    DAMAGED, FetchBuffers, Fetcher, FileForm, ImageFile, frames_in, opened_again, version_in,
+};
 use crate::notes::NoteBoard;
 use crate::progress::{Progress, Word};
 use crate::sharing::{PeersTask, start};
@@ -58,6 +61,7 @@ pub(crate) struct Memory {
     fetcher: Option<Fetcher>,
     /// Of a file that is mapped.
     witness: Option<Witness>,
+    regions: RegionUse,
     /// Bytes from the start, with metadata and index among them, that are never dismissed.
     front: AtomicUsize,
 }
@@ -102,6 +106,7 @@ impl Memory {
             mapping,
             fetcher: None,
             witness: Some(Witness::new(file, stat)),
+            regions: RegionUse::new(length, stat.st_dev),
             front: AtomicUsize::new(0),
         })
     }
@@ -135,7 +140,9 @@ impl Memory {
             0 => ImageFile::Open(opened_again(&file).map_err(unreadable)?),
             _ => ImageFile::Found { found: file, opened: OnceLock::new() },
         };
-        let fetcher = Fetcher { peers: Some(peers), ..Fetcher::new(file, FileForm::Plain, memory, progress) };
+        let version = Some(version_in(stat));
+        let fetcher =
+            Fetcher { peers: Some(peers), version, ..Fetcher::new(file, FileForm::Plain, memory, progress) };
         let read = &mut |at, into: &mut [u8]| fetcher.read_memory(at, into);
         match frames_in(length, read)? {
             Some(frames) => {
@@ -173,7 +180,8 @@ impl Memory {
     fn of(fetcher: Fetcher) -> Result<Self, ImageError> {
         let mapping = Mapping::of(fetcher.memory.as_fd(), fetcher.progress.length)
             .map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
-        Ok(Self { mapping, fetcher: Some(fetcher), witness: None, front: AtomicUsize::new(usize::MAX) })
+        let (witness, regions, front) = (None, RegionUse::new(0, 0), AtomicUsize::new(usize::MAX));
+        Ok(Self { mapping, fetcher: Some(fetcher), witness, regions, front })
     }
 
     /// All of the image's bytes, which have arrived if [`Self::copy_all`] said so.
@@ -253,6 +261,9 @@ impl Memory {
 
     /// Keeps the chunks of a part from being dismissed from here on.
     fn reserve<'m>(&'m self, part: &'m [u8]) -> HeldPart<'m> {
+        if let Some(witness) = &self.witness {
+            self.regions.about_to_use(witness.file(), self.offset_of(part), part.len());
+        }
         if let Some(fetcher) = &self.fetcher {
             let chunks = fetcher.progress.chunks_of(self.offset_of(part), part.len());
             chunks.for_each(|chunk| fetcher.progress.hold(chunk));
@@ -276,9 +287,16 @@ impl Memory {
     /// Frees memory of which the kernel has the content, as long as the process lives.
     ///
     /// The thread must have a tenure: a hole that a killed thread makes after the next server has fetched the chunk would stay.
-    /// Other nodes may need the chunks of a node that has peers.
+    /// Other nodes may need the chunks until the process that talks with them is gone. A node that peers gave all of them keeps them: they
+    /// take the place of the file in the kernel's cache, and an operation of the file system would be needed to have them again.
     pub(crate) fn dismiss_given(&self) {
-        let Some(fetcher) = self.fetcher.as_ref().filter(|fetcher| fetcher.peers.is_none()) else { return };
+        let Some(fetcher) = self.fetcher.as_ref() else { return };
+        while fetcher.peers.as_ref().is_some_and(|peers| !peers.are_gone()) {
+            std::thread::sleep(PEERS_PAUSE);
+        }
+        if !fetcher.can_read_again() {
+            return;
+        }
         loop {
             let news = fetcher.progress.news();
             fetcher.dismiss_given();
@@ -412,6 +430,9 @@ fn new_memory(length: u64, chunk: usize) -> Result<(OwnedFd, Progress), Errno> {
     let length = usize::try_from(length).map_err(|_| Errno::FBIG)?;
     Ok((memory, Progress::new(length, chunk)?))
 }
+
+/// From one look at the process that talks with other nodes to the next.
+const PEERS_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause after which a chunk that a thread read is tried again.
 const HELD_PAUSE: Duration = Duration::from_millis(10);

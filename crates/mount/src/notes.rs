@@ -99,7 +99,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::FROM_PEERS;
+    use crate::peers::{FROM_PEERS, PATIENCE_FOR_PEERS};
     use rustix::pipe::{PipeFlags, pipe_with};
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
     fn none_comes_of_a_process_that_is_gone_or_reads_the_file() {
         let progress = Progress::new(1, 1).unwrap();
         let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let peers = Peers::new(lives);
+        let peers = Peers::new(lives, PATIENCE_FOR_PEERS, true);
         let board = NoteBoard::new(&progress, &peers);
         assert_eq!(board.look(), None);
         progress.set(Word::Source, FROM_FILE);

@@ -16,16 +16,18 @@ use crate::progress::{ABSENT, EXPECTED, Progress, Word};
 const SEARCHING: u64 = 0;
 pub(crate) const FROM_PEERS: u64 = 1;
 pub(crate) const FROM_FILE: u64 = 2;
+pub(crate) const OUT_OF_REACH: u64 = 3;
 
-/// The longest that a program waits for a chunk or for the first node before the file system is read beside, and that a rank waits
-/// for peers to tell that another one compares.
-pub(crate) const PATIENCE_FOR_PEERS: Duration = Duration::from_millis(300);
+/// The longest that a program of a small job waits for a chunk or for the first node before the file system is read beside, and that a
+/// rank waits for peers to tell that another one compares.
+pub const PATIENCE_FOR_PEERS: Duration = Duration::from_millis(300);
 
 /// The first node may see a slower file system than this one: more than that is not believed before it is measured here.
 const TOLD_MAX: Duration = Duration::from_millis(50);
 
-/// All waits together, each without the time that the file system takes for a chunk. After them this node waits for no peer any more.
-const ALLOWANCE: Duration = Duration::from_millis(1200);
+/// All waits together, as a multiple of the longest one, each without the time that the file system takes for a chunk. After them this
+/// node waits for no peer any more.
+const ALLOWANCE: u32 = 4;
 
 /// The longest time without a chunk from a peer that is waited where the file system gives an error.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
@@ -37,6 +39,10 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Peers {
     began: Instant,
+    /// The longest wait for a chunk.
+    patience: Duration,
+    /// Programs wait for the first node, for as long from `began` on.
+    awaits_first: bool,
     /// A pipe that the process alone holds the other end of.
     lives: OwnedFd,
     /// Nothing came of a wait for chunks that the file system does not give.
@@ -44,8 +50,8 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn new(lives: OwnedFd) -> Self {
-        Self { began: Instant::now(), lives, is_barren: AtomicBool::new(false) }
+    pub(crate) fn new(lives: OwnedFd, patience: Duration, awaits_first: bool) -> Self {
+        Self { began: Instant::now(), patience, awaits_first, lives, is_barren: AtomicBool::new(false) }
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
@@ -56,7 +62,7 @@ impl Peers {
     pub(crate) fn await_chunk(&self, progress: &Progress, chunk: usize) {
         let began = Instant::now();
         let mut is_wanted = false;
-        while began.elapsed() < PATIENCE_FOR_PEERS && self.may_bring(progress) {
+        while began.elapsed() < self.patience && self.may_bring(progress) {
             let news = progress.news();
             match progress.stage(chunk) {
                 Ok(EXPECTED) => {}
@@ -71,7 +77,10 @@ impl Peers {
             progress.wait(news, Some(LOOK));
         }
         if is_wanted {
-            progress.count(Word::Waited, beyond_reading(progress, began.elapsed()));
+            progress.count(Word::Waited, self.beyond_reading(progress, began.elapsed()));
+            if began.elapsed() >= self.patience && !progress.is_present(chunk) {
+                progress.set(Word::Doubt, 1);
+            }
         }
     }
 
@@ -87,8 +96,9 @@ impl Peers {
             let now = progress.number(Word::Fetched);
             if now != fetched {
                 (fetched, moved) = (now, Instant::now());
-            } else if moved.elapsed() > PATIENCE_FOR_PEERS {
-                progress.count(Word::Waited, PATIENCE_FOR_PEERS.as_micros() as usize);
+            } else if moved.elapsed() > self.patience {
+                progress.count(Word::Waited, self.patience.as_micros() as usize);
+                progress.set(Word::Doubt, 1);
                 return;
             }
         }
@@ -119,11 +129,30 @@ impl Peers {
         !self.are_given_up(progress) && self.live_for(Duration::ZERO)
     }
 
-    /// No program waits for peers: the first node came late or never, or waits have taken too long.
+    /// No program waits for peers: the first node came late or never, a wait was in vain and no chunk has come since, or waits have
+    /// taken too long.
     fn are_given_up(&self, progress: &Progress) -> bool {
-        let searches = progress.number(Word::Source) == SEARCHING;
-        (searches && self.began.elapsed() > PATIENCE_FOR_PEERS)
-            || u128::from(progress.number(Word::Waited)) > ALLOWANCE.as_micros()
+        let is_late = match progress.number(Word::Source) {
+            SEARCHING => !self.awaits_first || self.began.elapsed() >= self.patience,
+            source => source == OUT_OF_REACH,
+        };
+        is_late
+            || progress.number(Word::Doubt) > 0
+            || u128::from(progress.number(Word::Waited)) > (ALLOWANCE * self.patience).as_micros()
+    }
+
+    /// The part of a wait for which reading the file would not have taken. Unit: microseconds.
+    fn beyond_reading(&self, progress: &Progress, wait: Duration) -> usize {
+        let known =
+            |word| Some(Duration::from_micros(progress.number(word))).filter(|takes| !takes.is_zero());
+        let here = known(Word::FileTakes).map(|takes| takes.min(self.patience));
+        let file_takes = here.or_else(|| known(Word::FileTakesElsewhere).map(|takes| takes.min(TOLD_MAX)));
+        wait.saturating_sub(file_takes.unwrap_or_default()).as_micros() as usize
+    }
+
+    /// True if the process is gone: no other node gets chunks from here.
+    pub(crate) fn are_gone(&self) -> bool {
+        !self.live_for(Duration::ZERO)
     }
 
     /// True if the process lives after this time. Returns when it has died.
@@ -132,14 +161,6 @@ impl Peers {
         // Nothing is ever written: an event is the end.
         !poll(&mut [PollFd::new(&self.lives, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
-}
-
-/// The part of a wait for which reading the file would not have taken. Unit: microseconds.
-fn beyond_reading(progress: &Progress, wait: Duration) -> usize {
-    let known = |word| Some(Duration::from_micros(progress.number(word))).filter(|takes| !takes.is_zero());
-    let here = known(Word::FileTakes).map(|takes| takes.min(PATIENCE_FOR_PEERS));
-    let file_takes = here.or_else(|| known(Word::FileTakesElsewhere).map(|takes| takes.min(TOLD_MAX)));
-    wait.saturating_sub(file_takes.unwrap_or_default()).as_micros() as usize
 }
 
 #[cfg(test)]
@@ -165,7 +186,7 @@ mod tests {
         let file = ImageFile::Found { found: file.into(), opened: OnceLock::new() };
         let fetcher = Fetcher::new(file, FileForm::Plain, memory.into(), progress);
         let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        (Fetcher { peers: Some(Peers::new(lives)), ..fetcher }, end)
+        (Fetcher { peers: Some(Peers::new(lives, PATIENCE_FOR_PEERS, true)), ..fetcher }, end)
     }
 
     fn bring(fetcher: &Fetcher, chunk: usize) {
@@ -211,7 +232,9 @@ mod tests {
     #[test]
     fn a_wait_counts_as_far_as_reading_is_faster() {
         let progress = Progress::new(CHUNK, CHUNK).unwrap();
-        let counted = |wait| beyond_reading(&progress, Duration::from_millis(wait));
+        let (lives, _end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let peers = Peers::new(lives, PATIENCE_FOR_PEERS, true);
+        let counted = |wait| peers.beyond_reading(&progress, Duration::from_millis(wait));
         assert_eq!(counted(40), 40_000, "nothing is known of the file system");
         progress.set(Word::FileTakesElsewhere, 30_000);
         assert_eq!((counted(20), counted(40)), (0, 10_000));
@@ -227,16 +250,36 @@ mod tests {
     fn a_process_that_brings_nothing_is_given_up() {
         let (fetcher, end) = with_peers();
         fetcher.progress.set(Word::Source, FROM_PEERS);
-        assert!((0..CHUNKS).all(|chunk| first_byte(&fetcher, chunk) == 1));
+        assert_eq!(first_byte(&fetcher, 0), 1);
         assert_eq!(fetcher.progress.expect(0), PRESENT, "and takes over what was read without it");
-        let waited = fetcher.progress.number(Word::Waited);
+        let waited = || fetcher.progress.number(Word::Waited);
+        let once = waited();
+        assert_eq!((first_byte(&fetcher, 1), waited()), (1, once), "one wait in vain is enough");
+        fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
+        assert_eq!(waited(), once);
+        fetcher.progress.receive(1, true);
         fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
         assert!(
-            fetcher.progress.number(Word::Waited) > waited,
-            "a thread that is ahead waits no longer than a program"
+            waited() > once,
+            "it had brought something, and a thread that is ahead waits as a program does"
         );
-        fetcher.progress.count(Word::Waited, ALLOWANCE.as_micros() as usize + 1);
+        fetcher.progress.receive(1, true);
+        fetcher.progress.count(Word::Waited, (ALLOWANCE * PATIENCE_FOR_PEERS).as_micros() as usize + 1);
         fetcher.peers.as_ref().unwrap().leave(&fetcher.progress, || false);
+        drop(end);
+    }
+
+    #[test]
+    fn peers_that_nothing_is_expected_of_keep_no_program_waiting() {
+        let (mut fetcher, end) = with_peers();
+        fetcher.progress.set(Word::Source, OUT_OF_REACH);
+        assert_eq!(first_byte(&fetcher, 0), 1);
+        fetcher.progress.set(Word::Source, SEARCHING);
+        fetcher.peers.as_mut().unwrap().awaits_first = false;
+        assert_eq!((first_byte(&fetcher, 1), fetcher.progress.number(Word::Waited)), (1, 0));
+        assert!(!fetcher.peers.as_ref().unwrap().may_bring(&fetcher.progress));
+        fetcher.progress.set(Word::Source, FROM_PEERS);
+        assert!(fetcher.peers.as_ref().unwrap().may_bring(&fetcher.progress), "they came late");
         drop(end);
     }
 

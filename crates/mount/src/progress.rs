@@ -39,6 +39,8 @@ pub(crate) enum Word {
     FileTakes,
     /// The same on the first node.
     FileTakesElsewhere,
+    /// 1 if a program has waited in vain, and no chunk has come from another node since.
+    Doubt,
     /// Bytes that other nodes got from this one.
     ToPeers,
     /// Other nodes that were left.
@@ -254,6 +256,9 @@ impl Progress {
             if is_from_peer {
                 self.count(Word::FromPeers, self.bytes_of(chunk));
             }
+        }
+        if is_from_peer {
+            self.set(Word::Doubt, 0);
         }
         self.tell();
     }

@@ -448,7 +448,7 @@ mod tests {
         let staleness = Staleness { looks_up_listed: true, changes: 2, ..Staleness::default() };
         let progress = Progress::new(1, 1).unwrap();
         let (lives, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let peers = Peers::new(lives);
+        let peers = Peers::new(lives, PATIENCE_FOR_PEERS, true);
         let board = NoteBoard::new(&progress, &peers);
         progress.set(Word::Source, FROM_PEERS);
         board.leave(&NodeNote::Coming);

@@ -23,13 +23,20 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::background::{fork_detached, leave_cores, use_all_descriptors};
 use crate::notes::{self, NodeNote};
-use crate::peers::{FROM_FILE, FROM_PEERS, Peers};
+use crate::peers::{FROM_FILE, FROM_PEERS, OUT_OF_REACH, Peers};
 use crate::progress::{LOADING, PRESENT, Progress, Word};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, keep_only, reset_signals};
 
 /// The work of the process that talks with other nodes.
 #[derive(Clone)]
-pub struct PeersTask(pub Arc<dyn Fn(&ImageParts<'_>)>);
+pub struct PeersTask {
+    /// The work.
+    pub bring: Arc<dyn Fn(&ImageParts<'_>)>,
+    /// The longest that a program waits for a part, or for the first node.
+    pub patience: Duration,
+    /// True if programs need not wait for the first node: it came late or never before. Asked once a node.
+    pub is_in_vain: Arc<dyn Fn() -> bool>,
+}
 
 impl std::fmt::Debug for PeersTask {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -128,6 +135,11 @@ impl ImageParts<'_> {
         );
     }
 
+    /// No node answers at the places where the first one may be.
+    pub fn are_out_of_reach(&self) {
+        self.progress.set(Word::Source, OUT_OF_REACH);
+    }
+
     /// A part that a program waits for. Each is told once.
     pub fn wanted(&self) -> Option<u32> {
         u32::try_from(self.progress.take_wanted()?).ok()
@@ -197,7 +209,7 @@ pub(crate) fn start(
 ) -> Result<Peers, Errno> {
     let (lives, end) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork_detached(alone)? {
-        Forked::Parent(_) => Ok(Peers::new(lives)),
+        Forked::Parent(_) => Ok(Peers::new(lives, task.patience, !(task.is_in_vain)())),
         Forked::Child => {
             let _name_stays = rustix::thread::set_name(c"quell-peers");
             keep_only(&[file.as_raw_fd(), memory.as_raw_fd(), end.as_raw_fd()]);
@@ -216,7 +228,13 @@ pub(crate) fn start(
             leave_cores(rustix::thread::sched_getaffinity(None).ok());
             if let Ok(copy) = memory.as_fd().try_clone_to_owned() {
                 let version = ImageVersion::of(stat);
-                (task.0)(&ImageParts { progress, file: file.as_raw_fd(), copy: copy.into(), version, end });
+                (task.bring)(&ImageParts {
+                    progress,
+                    file: file.as_raw_fd(),
+                    copy: copy.into(),
+                    version,
+                    end,
+                });
             }
             exit_now(0)
         }

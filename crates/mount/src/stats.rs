@@ -4,16 +4,28 @@
 //! answers; [`RunStats`] is what is written for a rank when its command has ended, and again when the last
 //! process of the namespace is gone.
 
+mod requests;
+mod sums;
+mod tiers;
+
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quell_base::files::{Durability, OutputMode, OutputPlace};
+use quell_counters::ClientCounters;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use serde::{Deserialize, Serialize};
+
+pub use requests::RequestStats;
+pub(crate) use sums::sums;
+pub use tiers::{
+    BufferPassedStats, BufferStats, BufferedFileStats, GatherStats, ScratchOriginalStats, ScratchStats,
+    TransferStats,
+};
 
 /// Version of [`RunStats`] as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -83,79 +95,16 @@ pub struct RunStats {
     /// The scratch directories of this node; in the file of its last rank alone, and absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scratch: Option<ScratchStats>,
-}
-
-/// Scratch directories of a node, all together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScratchStats {
-    /// Requests that the kernel asked of the server, which answered them on the node but for those of `original`.
-    pub requests: RequestStats,
-    /// Bytes that the kernel read for programs. It keeps what it has read.
-    pub bytes_read: u64,
-    /// Bytes that programs wrote.
-    pub bytes_written: u64,
-    /// Files that programs made, removed ones too.
-    pub files_made: u64,
-    /// Operations that asked the real directories.
-    pub original: ScratchOriginalStats,
-    /// Files that memory had no room for, and that went to the disk of the node.
-    pub disk_files: u64,
-    /// Bytes that were written there.
-    pub disk_bytes: u64,
-    /// Files for which neither memory nor that disk had room, and that went to the real directories.
-    pub spilled_files: u64,
-    /// Bytes that were written there, before any file was kept.
-    pub spilled_bytes: u64,
-    /// Files, links and pipes that were put to their places in the real directories. Directories do not count.
-    pub kept_files: u64,
-    /// Their size.
-    pub kept_bytes: u64,
-}
-
-impl ScratchStats {
-    /// The sum of all directories'.
-    pub fn of(directories: impl Iterator<Item = Self>) -> Self {
-        directories.fold(Self::default(), |sum, one| Self {
-            requests: sum.requests.with(one.requests),
-            bytes_read: sum.bytes_read + one.bytes_read,
-            bytes_written: sum.bytes_written + one.bytes_written,
-            files_made: sum.files_made + one.files_made,
-            original: sum.original.with(one.original),
-            disk_files: sum.disk_files + one.disk_files,
-            disk_bytes: sum.disk_bytes + one.disk_bytes,
-            spilled_files: sum.spilled_files + one.spilled_files,
-            spilled_bytes: sum.spilled_bytes + one.spilled_bytes,
-            kept_files: sum.kept_files + one.kept_files,
-            kept_bytes: sum.kept_bytes + one.kept_bytes,
-        })
-    }
-}
-
-/// Operations in the real directories. Those for spilled and kept files are not counted here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScratchOriginalStats {
-    /// Names looked up.
-    pub lookup: u64,
-    /// Attributes asked for, and links read.
-    pub stat: u64,
-    /// Files opened.
-    pub open: u64,
-    /// Directories listed.
-    pub readdir: u64,
-    /// Reads of content.
-    pub read: u64,
-}
-
-impl ScratchOriginalStats {
-    fn with(self, other: Self) -> Self {
-        Self {
-            lookup: self.lookup + other.lookup,
-            stat: self.stat + other.stat,
-            open: self.open + other.open,
-            readdir: self.readdir + other.readdir,
-            read: self.read + other.read,
-        }
-    }
+    /// The buffered directories of this node, one each; in the file of its last rank alone, and absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Vec<BufferStats>>,
+    /// Counters of the clients of shared file systems on this node, before and after the command of the job's first rank; in its
+    /// file alone, and absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_counters: Option<ClientCounters>,
+    /// The directories of this node whose files are gathered; in the file of its last rank alone, and absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gather: Option<GatherStats>,
 }
 
 /// Output that was collected from the ranks of a node.
@@ -172,10 +121,13 @@ pub struct OutputStats {
 }
 
 /// The part of a file of statistics that the server does not know.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct AddedParts {
     output: Option<OutputStats>,
     scratch: Option<ScratchStats>,
+    buffer: Option<Vec<BufferStats>>,
+    client_counters: Option<ClientCounters>,
+    gather: Option<GatherStats>,
 }
 
 /// An extraction. The program's own operations on bound originals are not counted: they reach the original without quell.
@@ -213,39 +165,6 @@ pub struct ImageStats {
     pub peers_waited_ms: u64,
     /// Length of its file, which is less if it is compressed.
     pub file_bytes: u64,
-}
-
-/// Requests by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RequestStats {
-    /// LOOKUP.
-    pub lookup: u64,
-    /// GETATTR.
-    pub getattr: u64,
-    /// READDIR and READDIRPLUS.
-    pub readdir: u64,
-    /// OPEN and OPENDIR.
-    pub open: u64,
-    /// READ.
-    pub read: u64,
-    /// WRITE.
-    pub write: u64,
-    /// Everything else but FORGET and INTERRUPT, which are no questions.
-    pub other: u64,
-}
-
-impl RequestStats {
-    fn with(self, more: Self) -> Self {
-        Self {
-            lookup: self.lookup + more.lookup,
-            getattr: self.getattr + more.getattr,
-            readdir: self.readdir + more.readdir,
-            open: self.open + more.open,
-            read: self.read + more.read,
-            write: self.write + more.write,
-            other: self.other + more.other,
-        }
-    }
 }
 
 /// Operations on the original by kind.
@@ -299,21 +218,30 @@ impl RunStats {
             image_lost_requests: 0,
             output: None,
             scratch: None,
+            buffer: None,
+            client_counters: None,
+            gather: None,
         }
     }
 
     /// Writes the statistics as one JSON object. The file appears whole, by rename, which follows no link. All may
-    /// read and write it, but for what `umask` forbids. Output and scratch directories that an earlier version of the file
-    /// tells stay.
+    /// read and write it, but for what `umask` forbids. Output, scratch directories and clients' counters that an earlier version
+    /// of the file tells stay.
     ///
     /// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
     pub fn write(&self, path: &Path, umask: Mode) -> Result<(), Errno> {
         let _turn = Turn::take(path);
         let added =
             std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<AddedParts>(&text).ok());
-        let added = added.unwrap_or(AddedParts { output: None, scratch: None });
-        let (output, scratch) = (self.output.or(added.output), self.scratch.or(added.scratch));
-        let all = Self { output, scratch, ..self.clone() };
+        let added = added.unwrap_or_default();
+        let all = Self {
+            output: self.output.or(added.output),
+            scratch: self.scratch.or(added.scratch),
+            gather: self.gather.or(added.gather),
+            buffer: self.buffer.clone().or(added.buffer),
+            client_counters: self.client_counters.clone().or(added.client_counters),
+            ..self.clone()
+        };
         let mut bytes = serde_json::to_vec_pretty(&all).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
         replace_file(path, Mode::from_raw_mode(0o666) - umask, &bytes)
@@ -332,6 +260,27 @@ pub fn add_output(path: &Path, output: &OutputStats) -> Result<(), Errno> {
 /// **Errors** as of [`add_output`].
 pub fn add_scratch(path: &Path, scratch: &ScratchStats) -> Result<(), Errno> {
     add(path, "scratch", scratch, |added| added.scratch.is_some())
+}
+
+/// Adds the buffered directories of a run to the statistics that were written of it.
+///
+/// **Errors** as of [`add_output`].
+pub fn add_buffer(path: &Path, buffer: &[BufferStats]) -> Result<(), Errno> {
+    add(path, "buffer", &buffer, |added| added.buffer.is_some())
+}
+
+/// Adds what clients counted to the statistics that were written of a run.
+///
+/// **Errors** as of [`add_output`].
+pub fn add_client_counters(path: &Path, counters: &ClientCounters) -> Result<(), Errno> {
+    add(path, "client_counters", counters, |added| added.client_counters.is_some())
+}
+
+/// Adds the directories of a run whose files are gathered to the statistics that were written of it.
+///
+/// **Errors** as of [`add_output`].
+pub fn add_gather(path: &Path, gather: &GatherStats) -> Result<(), Errno> {
+    add(path, "gather", gather, |added| added.gather.is_some())
 }
 
 fn add(

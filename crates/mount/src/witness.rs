@@ -4,7 +4,7 @@
 //! size and time of modification are asked for before anything is answered from it: 0.2 us of a request that takes 5. A
 //! file that was only touched is verified once more and used on; a changed file is never answered from again.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::Stat;
@@ -46,6 +46,10 @@ impl Witness {
             Ok(_) | Err(_) => None,
         };
         known.is_some()
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

@@ -129,10 +129,10 @@ const CASES: [Case; 12] = [
             on(session, Call::Close, fd, None, Outcome::Success(0));
             on(session, Call::Sendfile, Fd(3), None, Outcome::Success(9));
             // The number is not one that an open gave.
-            session.writer.seen(ThreadId(0), Fd(77), None).unwrap();
+            session.writer.seen(ThreadId(0), Fd(77).into(), None).unwrap();
             let path = session.top.join("env/file").into_os_string().into_encoded_bytes();
             let path = session.writer.path(&path).unwrap();
-            session.writer.seen(ThreadId(0), Fd(77), Some(path)).unwrap();
+            session.writer.seen(ThreadId(0), Fd(77).into(), Some(path)).unwrap();
             read(session, Fd(77));
         },
         &[],

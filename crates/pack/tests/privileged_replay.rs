@@ -40,6 +40,7 @@ fn privileged_an_image_answers_as_the_originals_did() {
         engine,
         roots,
         purpose: TracePurpose::Any,
+        python: quell_record::PythonHook::None,
     };
     if let Err(error) = quell_record::record(&recording, &mut ()) {
         println!("skipped, because nothing can be recorded here: {error}");

@@ -9,21 +9,24 @@
 //! hop  = k P / B + L + P / T                    the same of a part alone
 //!
 //! down    = f + P / F + P / T + d hop - s + (m - 1) max(pass, file)   down the tree, from the first node to the last
-//! joined  = max(p, N p - s) + 17 L + hop + (m - 1) pass - k (k - 1) s / 2 N
+//! joined  = place + hop + (m - 1) pass - k (k - 1) s / 2 N
 //!           to a node that comes when its parent has parts, and the parent's other children have come a little before
+//! place   = max(p, N p - s) + 17 L              where the first node gives out places
+//!         = max(q, d q - s) + 12 L              where nodes place themselves, q = 5 L and the time of redeeming the key
 //! seconds = max(down, joined) + 2 L
 //! ```
 //!
-//! 17 latencies are the messages of a node that joins and then asks its parent. The time counts from the start of the last node.
+//! 17 latencies are the messages of a node that joins and then asks its parent, 12 those of a node that knows its place. From
+//! [`NUMBERED_MIN`] nodes on they place themselves, under a launcher that tells them the hosts of all. The time counts from the start of the last node.
 //!
 //! **Assumptions** Links are alike and full duplex, no switch is full, and nodes start evenly spread. None fails, and none of the
-//! programs misses a part before it comes. **Range** All nodes have their places within the 5 s for which they look for one:
-//! [`all_find_peers`]. The formula is within 15 % of the simulation of the code itself, `quell_spread::simulation`, for links of
+//! programs misses a part before it comes. **Range** Under other launchers all nodes must have their places within the 5 s for which
+//! they look for one, [`all_find_peers`], and each of many nodes adds [`PLACING`] to the time. The formula is within 15 % of the simulation of the code itself, `quell_spread::simulation`, for links of
 //! 0.1 to 10 GB/s and files from 1 MB to 1 GB on up to 64 nodes, to 64 MB on up to 1024. On 4096 nodes 10 MB are compared on all
 //! links, and 64 MB on links of 1 GB/s: `tests/broadcast.rs`.
 
-use quell_spread::simulation::{MESSAGES, PLACING, TAKING};
-use quell_spread::{JOIN, PART, READERS, fan_out, levels};
+use quell_spread::simulation::{KEY_MESSAGES, MESSAGES, NUMBERED_MESSAGES, PLACING, REDEEMING, TAKING};
+use quell_spread::{JOIN, NUMBERED_MIN, PART, READERS, fan_out, levels, numbered_fan_out};
 
 /// A file and the nodes that get it. Unit of rates: bytes a second; of times: seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,16 +61,17 @@ impl BroadcastJob {
             return first + (parts - 1.0) * file;
         }
         let nodes = self.nodes.min(f64::from(u32::MAX)) as u32;
-        let fan_out = fan_out(nodes, parts.min(f64::from(u32::MAX)) as u32);
+        let fan_out = match nodes >= NUMBERED_MIN {
+            true => numbered_fan_out(nodes),
+            false => fan_out(nodes, parts.min(f64::from(u32::MAX)) as u32),
+        };
         let link = f64::from(fan_out).min(self.nodes - 1.0) * part / self.link_rate;
         let (hop, pass) = (link + self.latency + taking, link.max(taking));
         let levels = f64::from(levels(nodes, fan_out));
         let down = first + levels * hop - self.skew + (parts - 1.0) * pass.max(file);
         let coming = (parts - 1.0) * pass - self.head_start_of_siblings(f64::from(fan_out));
-        let joined = self.last_place()
-            + MESSAGES as f64 * self.latency
-            + hop
-            + coming.max((parts - 1.0) * taking.max(part / self.link_rate));
+        let joined =
+            self.last_place(levels) + hop + coming.max((parts - 1.0) * taking.max(part / self.link_rate));
         down.max(joined) + 2.0 * self.latency
     }
 
@@ -76,15 +80,18 @@ impl BroadcastJob {
         fan_out * (fan_out - 1.0) / 2.0 * self.skew / (self.nodes - 1.0)
     }
 
-    /// The wait of the last node for its place. Unit: seconds.
-    fn last_place(&self) -> f64 {
-        let place = PLACING.as_secs_f64();
-        ((self.nodes - 1.0) * place - self.skew).max(place)
+    /// The time of the last node until it has a place and has asked for parts. Unit: seconds.
+    fn last_place(&self, levels: f64) -> f64 {
+        let (times, one, messages) = match self.nodes >= f64::from(NUMBERED_MIN) {
+            true => (levels, REDEEMING.as_secs_f64() + KEY_MESSAGES as f64 * self.latency, NUMBERED_MESSAGES),
+            false => (self.nodes - 1.0, PLACING.as_secs_f64(), MESSAGES),
+        };
+        (times * one - self.skew).max(one) + messages as f64 * self.latency
     }
 }
 
-/// True if all nodes that start within `skew` seconds get their places before they give up the search for the first node. Those
-/// that give up read the file by themselves.
+/// True if the first node can give all nodes that start within `skew` seconds their places before they give up the search for it. Those
+/// that give up read the file by themselves. Nodes that place themselves need not.
 pub fn all_find_peers(nodes: f64, skew: f64) -> bool {
     nodes * PLACING.as_secs_f64() - skew < JOIN.as_secs_f64()
 }

@@ -4,7 +4,9 @@ use crate::broadcast::BroadcastJob;
 use crate::model::Scale;
 use crate::parameters::ClientRules;
 use crate::question::{ImageDelivery, StartChanges};
-use crate::workload::{Act, Broadcast, Deed, Demand, NameId, PAGE, Segment, StartScript, Windows};
+use crate::workload::{
+    Act, Broadcast, Deed, Demand, ForwardedRequests, NameId, PAGE, Segment, StartScript, Windows,
+};
 use crate::{PerOperation, ServerOperation, StartParameters};
 use std::collections::HashMap;
 
@@ -141,7 +143,7 @@ pub(crate) const KEPT: ClientRules = ClientRules {
 /// original from an image too.
 pub(crate) fn from_image(
     plain: &Demand,
-    bytes: f64,
+    ImageSize { bytes, originals }: ImageSize,
     image: ImageDelivery,
     parameters: &StartParameters,
     scale: &Scale,
@@ -158,6 +160,10 @@ pub(crate) fn from_image(
     let mut entering = Segment { think: ENTERING + answers, ..Segment::default() };
     let mut passed_on = None;
     match image {
+        ImageDelivery::Compared if !warm || parameters.client.attributes == 0.0 => {
+            let bytes = if warm { 0.0 } else { bytes };
+            passed_on = Some(compared(broadcast(bytes, parameters, scale), originals, parameters));
+        }
         _ if warm => {}
         ImageDelivery::Read => {
             entering.bytes = bytes;
@@ -171,10 +177,33 @@ pub(crate) fn from_image(
             (entering.asks, entering.waits) = (asks, asks);
         }
         ImageDelivery::Local => {}
-        ImageDelivery::Broadcast => passed_on = Some(broadcast(bytes, parameters, scale)),
+        ImageDelivery::Broadcast | ImageDelivery::Compared => {
+            passed_on = Some(broadcast(bytes, parameters, scale))
+        }
     }
-    let segments = std::iter::once(entering).chain(plain.segments.iter().map(local)).collect();
+    let segments = std::iter::once(entering).chain(plain.segments.iter().map(local));
+    let segments = segments.map(|segment| behind_gateway(segment, parameters, scale)).collect();
     Demand { segments, processes: plain.processes, broadcast: passed_on, alike: plain.alike }
+}
+
+/// The same behind a gateway, if there are any: what a node reads or changes passes it, and it reads an image once for all its nodes.
+fn behind_gateway(segment: Segment, parameters: &StartParameters, scale: &Scale) -> Segment {
+    let Some(gateways) = parameters.forwarding else { return segment };
+    let nodes = scale.nodes / gateways.used(scale.nodes);
+    let shared = |all: &PerOperation| {
+        PerOperation::of(|operation| all.get(operation) / if operation.is_change() { 1.0 } else { nodes })
+    };
+    let all = |of: &PerOperation| of.0.iter().sum::<f64>();
+    Segment {
+        forwarded: ForwardedRequests {
+            asks: all(&segment.asks),
+            waits: all(&segment.waits),
+            bytes: segment.bytes,
+        },
+        asks: shared(&segment.asks),
+        bytes: segment.bytes / nodes,
+        ..segment
+    }
 }
 
 /// Numbers of some operations alone.
@@ -208,8 +237,41 @@ fn broadcast(bytes: f64, parameters: &StartParameters, scale: &Scale) -> Broadca
     Broadcast { seconds: job.seconds(), asks, bytes }
 }
 
+/// The same after one node has asked for each original once. No node begins before it knows the outcome.
+fn compared(broadcast: Broadcast, originals: f64, parameters: &StartParameters) -> Broadcast {
+    let mut each = PerOperation::default();
+    each.add(ServerOperation::Lookup, 1.0);
+    let answer = each.dot(&parameters.latency()) / COMPARED_AT_ONCE.min(parameters.in_flight);
+    let served = 1.0 / parameters.rates.get(ServerOperation::Lookup);
+    let mut asks = broadcast.asks;
+    asks.add_all(&each, originals);
+    Broadcast { seconds: broadcast.seconds + originals * answer.max(served), asks, ..broadcast }
+}
+
+/// The requests for originals that the check has under way at once.
+const COMPARED_AT_ONCE: f64 = 32.0;
+
+/// An image by its size.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ImageSize {
+    /// Unit: bytes.
+    pub(crate) bytes: f64,
+    /// Files, directories and links that the check asks for. An absent name costs nothing: its directory's times tell of it.
+    pub(crate) originals: f64,
+}
+
+/// The mean of images of these scripts.
+pub(crate) fn image_size(scripts: &[StartScript]) -> ImageSize {
+    let all = scripts.len().max(1) as f64;
+    let originals = |script: &StartScript| script.names.iter().filter(|name| name.exists).count() as f64;
+    ImageSize {
+        bytes: scripts.iter().map(image_bytes).sum::<f64>() / all,
+        originals: scripts.iter().map(originals).sum::<f64>() / all,
+    }
+}
+
 /// The size of an image of a script: the data that was read of each file, and a little for each name.
-pub(crate) fn image_bytes(script: &StartScript) -> f64 {
+fn image_bytes(script: &StartScript) -> f64 {
     let mut windows: HashMap<NameId, Windows> = HashMap::new();
     let mut bytes = 0.0;
     for act in &script.acts {

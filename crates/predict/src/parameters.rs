@@ -2,7 +2,7 @@
 //!
 //! A figure that the profile lacks is taken from the wide prior, and named in [`StartParameters::assumed`]: never silently.
 
-use crate::profile::{ClientSection, Figure, Profile, wide};
+use crate::profile::{ClientSection, Figure, ForwardingSection, Profile, wide};
 use crate::{PerOperation, ServerOperation};
 
 /// The numbers of one run of the model.
@@ -28,6 +28,8 @@ pub struct StartParameters {
     pub cpu_of_a_byte: f64,
     /// An answer that a client's daemon gives by itself, all of it processor time. Unit: seconds.
     pub own_answer: f64,
+    /// A program's processor time on cores that are shared, over that without interruption. Range: at least 1.
+    pub time_shared: f64,
     /// Data servers.
     pub data_servers: f64,
     /// Of one data server. Unit: bytes a second.
@@ -40,10 +42,62 @@ pub struct StartParameters {
     pub stripes: f64,
     /// From one node to another. Unit: bytes a second.
     pub network_rate: f64,
+    /// Gateways between nodes and servers.
+    pub forwarding: Option<Gateways>,
     /// The time of a start over the model's, which leaves some of it out.
     pub error: f64,
     /// Keys that the profile does not name and that were taken from the wide prior. Shape: in the order of the file.
     pub assumed: Vec<&'static str>,
+}
+
+/// Gateways that nodes ask in place of the servers. A gateway is a client of the servers, for all its nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gateways {
+    /// Their number.
+    pub number: f64,
+    /// Requests that one works on at once.
+    pub threads: f64,
+    /// Requests a second of one, with all its threads.
+    pub rate: f64,
+    /// From a node to its gateway and back. Unit: seconds.
+    pub round_trip: f64,
+    /// Data through one. Unit: bytes a second.
+    pub data_rate: f64,
+    /// The time for which a node itself keeps names and attributes. Unit: seconds.
+    pub node_keeps: f64,
+}
+
+impl Gateways {
+    /// Gateways that so many nodes have.
+    pub(crate) fn used(&self, nodes: f64) -> f64 {
+        self.number.min(nodes).max(1.0)
+    }
+
+    /// The time of a request from a node to its gateway and back. Unit: seconds.
+    pub(crate) fn latency(&self) -> f64 {
+        self.round_trip + self.threads / self.rate
+    }
+
+    /// The rules of a node, before a gateway that has these.
+    pub(crate) fn node_rules(&self, gateway: &ClientRules) -> ClientRules {
+        let keeps = self.node_keeps;
+        ClientRules {
+            positive: keeps,
+            negative: keeps,
+            directory: keeps,
+            attributes: keeps,
+            listing: 0.0,
+            entries: f64::INFINITY,
+            open_asks: true,
+            open_directory_asks: gateway.open_directory_asks,
+            atomic_open: false,
+            open_rides: 0.0,
+            close_asks: gateway.close_asks,
+            readdir_fills: false,
+            layout_asks: false,
+            read_spoils_attributes: false,
+        }
+    }
 }
 
 /// The caches of a client, and the requests that it repeats. Unit of lifetimes: seconds.
@@ -82,6 +136,10 @@ pub struct ClientRules {
 /// From start to start a program does not take the same time: of 25 of one import from a warm local disk of an idle machine one in
 /// ten took less than 0.88 times the median, and one in ten more than 1.16 times.
 static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(25), source: None };
+
+/// Processor time of a program that shares its core with another, over that of the same program without interruption, with as many page
+/// faults: the programs of `bench/results/time_shared.md`. It is measured without any file system.
+static TIME_SHARED: Figure = Figure { p10: 1.07, p50: 1.2, p90: 1.4, count: Some(5), source: None };
 
 /// The model's own error, upwards by starts of one program on the rig (`import` of `bench/results/predict.md`; its other program is what
 /// `quell validate` counts), downwards by the rows of Hopper that its authors derived. A shortfall is likelier than an excess: what a
@@ -132,6 +190,10 @@ impl StartParameters {
             cpu: chooser.known("cpu_us", &client_section.cpu_us, 0.0) / 1e6,
             cpu_of_a_byte: chooser.known("cpu_us_per_mb", &client_section.cpu_us_per_mb, 0.0) / 1e12,
             own_answer: chooser.known("own_answer_us", &client_section.own_answer_us, 0.0) / 1e6,
+            time_shared: match &client_section.time_shared {
+                Some(figure) => choice("time_shared", figure),
+                None => choice("time_shared", &TIME_SHARED),
+            },
             data_servers,
             data_rate,
             client_rate,
@@ -142,6 +204,7 @@ impl StartParameters {
                 &profile.network.bytes_per_second,
                 client_rate,
             ),
+            forwarding: chooser.gateways(&profile.forwarding),
             error: choice("model", &MODEL),
             assumed: chooser.assumed,
         }
@@ -188,6 +251,19 @@ impl ParameterChooser<'_> {
     /// The profile's own figure, or `otherwise`: the wide prior does not have it.
     fn known(&self, key: &'static str, own: &Option<Figure>, otherwise: f64) -> f64 {
         own.as_ref().map_or(otherwise, |figure| (self.choice)(key, figure))
+    }
+
+    /// `None` where no number of gateways is named; what else is not named costs nothing.
+    fn gateways(&self, own: &ForwardingSection) -> Option<Gateways> {
+        let number = own.gateways.as_ref()?;
+        Some(Gateways {
+            number: (self.choice)("gateways", number),
+            threads: self.known("gateway_threads", &own.gateway_threads, 1.0),
+            rate: self.known("gateway_requests_per_second", &own.gateway_requests_per_second, f64::INFINITY),
+            round_trip: self.known("gateway_round_trip_us", &own.gateway_round_trip_us, 0.0) / 1e6,
+            data_rate: self.known("gateway_bytes_per_second", &own.gateway_bytes_per_second, f64::INFINITY),
+            node_keeps: self.known("node_keeps_seconds", &own.node_keeps_seconds, 0.0),
+        })
     }
 
     fn client_rules(&mut self, own: &ClientSection, prior: &ClientSection) -> ClientRules {

@@ -58,10 +58,12 @@ pub enum ImageDelivery {
     Mounted,
     /// It is on the nodes already.
     Local,
+    /// One node compares it with the originals, as all others wait; then as [`ImageDelivery::Broadcast`].
+    Compared,
 }
 
 /// The ways of a program to its nodes, to be compared: name, what it is, changes.
-pub fn ways() -> [(&'static str, &'static str, StartChanges); 6] {
+pub fn ways() -> [(&'static str, &'static str, StartChanges); 7] {
     let image = |image| StartChanges { image: Some(image), ..StartChanges::default() };
     let once_a_node = StartChanges { once_a_node: true, ..StartChanges::default() };
     [
@@ -73,6 +75,11 @@ pub fn ways() -> [(&'static str, &'static str, StartChanges); 6] {
             "broadcast",
             "an image of quell that one node reads and all pass on",
             image(ImageDelivery::Broadcast),
+        ),
+        (
+            "auto",
+            "the same as `run --auto` does it from its second start on: one node compares it with the originals first",
+            image(ImageDelivery::Compared),
         ),
         ("local", "an image of quell that is on the nodes' disks already", image(ImageDelivery::Local)),
     ]

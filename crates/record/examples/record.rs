@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         engine,
         roots,
         purpose: TracePurpose::Any,
+        python: quell_record::PythonHook::None,
     };
     match quell_record::record(&request, &mut ()) {
         Ok(recorded) => {

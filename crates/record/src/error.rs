@@ -80,6 +80,9 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
+    /// The hook for Python could not be written. Usual cause: a full disk.
+    #[error("cannot write the hook for Python")]
+    Hook(#[source] io::Error),
     /// The trace could not be created. Usual cause: the directory exists, or its parent is not writable.
     #[error(transparent)]
     Trace(#[from] TraceError),

@@ -9,10 +9,12 @@ use crate::sys::memory;
 use crate::sys::ptrace::Entered;
 use quell_base::{MountEntry, ProcessStat, escape, mountinfo};
 use quell_trace::context::is_search_variable;
+use quell_trace::path::LONGEST_TARGET;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 
@@ -20,6 +22,43 @@ use std::str::FromStr;
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{process}/{name}")).ok()?;
     Some(target.into_os_string().into_vec())
+}
+
+/// The working directory of a process. The kernel tells a path of up to a page; the end of a longer one is found name by name.
+pub(crate) fn working_directory(process: Pid) -> Option<Vec<u8>> {
+    link(process, "cwd").or_else(|| {
+        let below = rustix::fs::open(format!("/proc/{process}/cwd"), DIRECTORY, Mode::empty()).ok()?;
+        let is_told = |directory: &OwnedFd| told_path(directory).is_some();
+        (!is_told(&below)).then(|| climbed(below)).flatten()
+    })
+}
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// The path of an open directory, if the kernel tells it.
+fn told_path(directory: &OwnedFd) -> Option<Vec<u8>> {
+    link(Pid(std::process::id() as i32), &format!("fd/{}", directory.as_raw_fd()))
+}
+
+/// The path of a directory, from the names by which the directories above know it.
+fn climbed(mut below: OwnedFd) -> Option<Vec<u8>> {
+    let mut end = Vec::new();
+    while end.len() < LONGEST_TARGET {
+        let above = rustix::fs::openat(&below, "..", DIRECTORY, Mode::empty()).ok()?;
+        let child = rustix::fs::fstat(&below).ok()?;
+        let mut entries = rustix::fs::Dir::read_from(&above).ok()?;
+        let name = entries.find_map(|entry| {
+            let name = entry.ok().filter(|entry| entry.ino() == child.st_ino)?.file_name().to_owned();
+            let named = rustix::fs::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            (named.st_dev == child.st_dev && named.st_ino == child.st_ino).then_some(name)
+        })?;
+        end = [b"/", name.to_bytes(), &end].concat();
+        if let Some(told) = told_path(&above) {
+            return Some([&told[..], &end].concat());
+        }
+        below = above;
+    }
+    None
 }
 
 /// The parent of a process.
@@ -153,6 +192,21 @@ pub(crate) fn mount_namespace(process: Pid) -> Option<u64> {
 pub(crate) fn mounts(process: Pid, namespace: u64) -> Vec<Mount> {
     let table = std::fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default();
     mounts_of(&table, namespace)
+}
+
+/// The mounts that a process sees whose root is a directory of its namespace. What that directory lies on is not among them: its
+/// type is that of a mount of this process on the same device.
+pub(crate) fn mounts_below(process: Pid, namespace: u64, root: &str) -> Vec<Mount> {
+    let device = attributes(format!("/proc/{process}/root").as_bytes())
+        .map(|facts| rustix::fs::makedev(facts.stx_dev_major, facts.stx_dev_minor));
+    let ours = mounts(Pid(std::process::id() as i32), namespace);
+    let below = ours.into_iter().find(|mount| Some(mount.device) == device);
+    let below = below.map(|mount| Mount { mount_point: root.to_owned(), ..mount });
+    let seen = mounts(process, namespace).into_iter().map(|mount| {
+        let mount_point = format!("{root}{}", mount.mount_point.trim_end_matches('/'));
+        Mount { mount_point, ..mount }
+    });
+    below.into_iter().chain(seen).collect()
 }
 
 /// The mounts of a table in the form of mountinfo. Shape: in its order.

@@ -12,12 +12,14 @@ use object::read::ReadCache;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, ReadRef};
 use quell_base::escape;
+use quell_trace::path::LONGEST;
 use quell_trace::resolve::{LinkAnswer, Links};
 use quell_trace::writer::Finish;
 use quell_trace::{ElfFile, PathId, Stripe};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -46,12 +48,31 @@ impl Links for LinkAsker {
         if path == b"/proc/self" || path == b"/proc/thread-self" {
             return LinkAnswer::NoLink;
         }
-        match rustix::fs::readlink(OsStr::from_bytes(path), Vec::new()) {
+        match read_link(path) {
             Ok(target) => LinkAnswer::Link(target.into_bytes()),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => LinkAnswer::Absent,
             Err(_) => LinkAnswer::NoLink,
         }
     }
+}
+
+/// The content of a link. The kernel takes no path of [`LONGEST`] bytes, so that a longer one is walked in pieces; no directory on
+/// it is a link.
+fn read_link(path: &[u8]) -> rustix::io::Result<CString> {
+    const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    let (mut directory, mut rest) = (None, path);
+    while rest.len() >= LONGEST {
+        let end = rest[..LONGEST - 1].iter().rposition(|&byte| byte == b'/').filter(|&end| end > 0);
+        let (piece, behind) = rest.split_at(end.ok_or(rustix::io::Errno::NAMETOOLONG)?);
+        let at = directory.as_ref().map_or(CWD, OwnedFd::as_fd);
+        directory = Some(rustix::fs::openat(at, OsStr::from_bytes(piece), STEP, Mode::empty())?);
+        rest = &behind[1..];
+    }
+    rustix::fs::readlinkat(
+        directory.as_ref().map_or(CWD, OwnedFd::as_fd),
+        OsStr::from_bytes(rest),
+        Vec::new(),
+    )
 }
 
 impl Finish for LinkAsker {

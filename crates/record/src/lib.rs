@@ -9,6 +9,7 @@
 
 mod calls;
 mod command;
+mod elsewhere;
 pub mod engine;
 mod error;
 mod facts;
@@ -18,6 +19,7 @@ pub mod node;
 mod pages;
 mod pids;
 mod ptrace;
+mod python;
 mod recorder;
 mod started;
 mod sys;
@@ -42,6 +44,8 @@ use finish::LinkAsker;
 use libc::SIGXFSZ;
 use ptrace::Ptrace;
 use ptrace::forward::Forwarding;
+use python::{ImportHook, ImportWatch};
+use quell_counters::{ClientCounters, NodeCounters};
 use quell_trace::writer::Ending;
 use quell_trace::{Ended, Exit, Header, Nanos, Pid, TraceError, Writer};
 use recorder::{Recorder, RecorderRemains};
@@ -72,6 +76,18 @@ pub struct RecordRequest {
     pub scope: RecordedScope,
     /// The use of the trace.
     pub purpose: TracePurpose,
+    /// The reports of Python programs.
+    pub python: PythonHook,
+}
+
+/// Facts that Python programs tell the recorder beside their calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PythonHook {
+    /// Nothing: they run as they are.
+    #[default]
+    None,
+    /// Each import, by a module that `PYTHONPATH` makes them load at their start.
+    Imports,
 }
 
 /// The engine that a recording uses.
@@ -140,19 +156,23 @@ pub struct Recorded {
 /// # Errors
 /// [`RecordError`]; the command has not run, and no trace is left behind.
 pub fn record(request: &RecordRequest, listener: &mut dyn Listener) -> Result<Recorded, RecordError> {
-    let program = program(request)?;
+    let hook = match request.python {
+        PythonHook::None => None,
+        PythonHook::Imports => Some(ImportHook::create().map_err(RecordError::Hook)?),
+    };
+    let program = program(request, hook.as_ref())?;
+    let watch = hook.as_ref().map(ImportHook::watch);
     let traced = match request.engine {
-        EngineChoice::Mount => return record_through(request, program, listener),
-        EngineChoice::Auto | EngineChoice::Ptrace => {
-            Ptrace::attach(&program, request.scope).and_then(|engine| record_by(engine, request, listener))
-        }
+        EngineChoice::Mount => return record_through(request, program, watch, listener),
+        EngineChoice::Auto | EngineChoice::Ptrace => Ptrace::attach(&program, request.scope)
+            .and_then(|engine| record_by(engine, request, watch, listener)),
     };
     match traced {
         // Inside of another recording the outer one is what the user wants.
         Err(RecordError::Barred { barrier, source })
             if request.engine == EngineChoice::Auto && !matches!(barrier, TraceBarrier::Recorded { .. }) =>
         {
-            match record_through(request, program, listener) {
+            match record_through(request, program, hook.as_ref().map(ImportHook::watch), listener) {
                 // Both are barred: the first is what recording needs.
                 Err(RecordError::Unmountable { .. }) => Err(RecordError::Barred { barrier, source }),
                 recorded => recorded.map(|recorded| Recorded { barrier: Some(barrier), ..recorded }),
@@ -193,10 +213,11 @@ pub fn join(request: &JoinRequest) -> Result<Joined, RecordError> {
     let _no_signal = Disposition::ignored(SIGXFSZ);
     let header = Header { attached: true, ..request.header.clone() };
     let writer = Writer::create(&request.directory, header.clone())?;
-    let recorder = Some(Recorder::new(writer, header.user, EngineView::OfProcess));
+    let recorder = Some(Recorder::new(writer, header.user, EngineView::OfProcess, None));
     let (listener, purpose) = (&mut (), TracePurpose::Any);
     let (finished, notes, gave_way) = (None, Vec::new(), None);
-    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way };
+    let counted = CountedRun::begin(&header, purpose);
+    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way, counted };
     let began = Instant::now();
     let exit =
         ptrace::join::run(&request.scope, began, &mut watched).inspect_err(|_| remove(&request.directory))?;
@@ -243,18 +264,20 @@ pub fn command_of(process: Pid) -> (Vec<OsString>, Option<PathBuf>, String) {
 fn record_through(
     request: &RecordRequest,
     program: SpawnProgram,
+    imports: Option<ImportWatch>,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
     let roots =
         if request.roots.is_empty() { default_roots() } else { through::roots::given(&request.roots)? };
     let program = SpawnProgram { filter: None, ..program };
-    record_by(MountEngine::attach(&program, roots)?, request, listener)
+    record_by(MountEngine::attach(&program, roots)?, request, imports, listener)
 }
 
 /// Records with an engine whose command waits.
 fn record_by(
     engine: impl Engine,
     request: &RecordRequest,
+    imports: Option<ImportWatch>,
     listener: &mut dyn Listener,
 ) -> Result<Recorded, RecordError> {
     // The command's process exists already, so this affects the recorder alone: exceeding a file-size limit becomes an
@@ -264,9 +287,10 @@ fn record_by(
     engine.name().clone_into(&mut header.recorder.engine);
     let writer = Writer::create(&request.directory, header.clone())?;
     let (view, notes) = (engine.view(), engine.notes());
-    let recorder = Some(Recorder::new(writer, header.user, view));
+    let recorder = Some(Recorder::new(writer, header.user, view, imports));
     let (finished, purpose, gave_way) = (None, request.purpose, None);
-    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way };
+    let counted = CountedRun::begin(&header, purpose);
+    let mut watched = Watched { recorder, finished, header, notes, purpose, listener, gave_way, counted };
     let began = Instant::now();
     let exit = engine.run(&mut watched).inspect_err(|_| remove(&request.directory))?;
     let took = Nanos(began.elapsed().as_nanos() as u64);
@@ -285,12 +309,35 @@ struct Watched<'a> {
     purpose: TracePurpose,
     listener: &'a mut dyn Listener,
     gave_way: Option<GaveWay>,
+    counted: Option<CountedRun>,
+}
+
+/// The counters of this node's clients before the command.
+struct CountedRun {
+    node: NodeCounters,
+    before: quell_counters::Reading,
+}
+
+impl CountedRun {
+    /// `None` for ranks other than the first, and for a recording without a reader.
+    fn begin(header: &Header, purpose: TracePurpose) -> Option<Self> {
+        let is_first = header.rank.is_none_or(|rank| rank.0 == 0);
+        let node = (is_first && purpose == TracePurpose::Any).then(NodeCounters::find)?;
+        let before = node.read();
+        (!node.is_empty()).then_some(Self { node, before })
+    }
+
+    fn end(&self) -> ClientCounters {
+        ClientCounters::between(&self.before, &self.node.read())
+    }
 }
 
 impl Watched<'_> {
     /// Finishes the trace, unless that was done.
     fn finish(&mut self, ended: Ended, exit: Option<Exit>, took: Nanos) {
         let Some(recorder) = self.recorder.take() else { return };
+        // Before the recorder asks the file systems itself.
+        let client_counters = self.counted.take().map(|counted| counted.end());
         let mut remains = recorder.finish();
         remains.notes.extend(unknown(ended, self.header.attached).map(str::to_owned));
         remains.notes.append(&mut self.notes);
@@ -299,7 +346,7 @@ impl Watched<'_> {
         header.recorder.lost = remains.lost;
         header.recorder.notes.clone_from(&remains.notes);
         let RecorderRemains { writer, lost, notes, problem, striped } = remains;
-        let ending = Ending { ended: Some(ended), exit, took: Some(took), lost, notes };
+        let ending = Ending { ended: Some(ended), exit, took: Some(took), lost, notes, client_counters };
         self.finished =
             Some(match writer.finish(ending, &mut LinkAsker { striped, purpose: self.purpose }) {
                 Ok(header) => (header, problem),
@@ -348,11 +395,15 @@ fn remove(directory: &Path) {
     _ = std::fs::remove_dir_all(directory);
 }
 
-fn program(request: &RecordRequest) -> Result<SpawnProgram, RecordError> {
+fn program(request: &RecordRequest, hook: Option<&ImportHook>) -> Result<SpawnProgram, RecordError> {
     let name = request.command.first().cloned().unwrap_or_default();
     let path =
         request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let file = command::find(&name, path)?;
+    let mut environment = request.environment.clone();
+    if let Some(hook) = hook {
+        hook.add_to(&mut environment);
+    }
     let variable = |(name, value): &(OsString, OsString)| {
         let mut text = name.clone();
         text.push("=");
@@ -362,7 +413,7 @@ fn program(request: &RecordRequest) -> Result<SpawnProgram, RecordError> {
     Ok(SpawnProgram {
         file: c_string(file.as_os_str())?,
         arguments: request.command.iter().map(|argument| c_string(argument)).collect::<Result<_, _>>()?,
-        environment: request.environment.iter().map(variable).collect::<Result<_, _>>()?,
+        environment: environment.iter().map(variable).collect::<Result<_, _>>()?,
         filter: (request.scope == RecordedScope::Run).then(filter::native),
     })
 }

@@ -1,17 +1,19 @@
 //! Makes a trace of an engine's observations: numbers processes, threads and paths, and collects the context.
 
+use crate::elsewhere::{self, NamedFiles};
 use crate::engine::{
     BirthKind, EngineView, Launched, LostCall, MemoryEnd, Observation, ObservedCall, Observer, ThreadBirth,
 };
 use crate::facts;
 use crate::pages::PageLooker;
 use crate::pids::PidMap;
+use crate::python::{HookCall, ImportWatch};
 use quell_trace::context::{InheritedFd, NamespaceChange};
-use quell_trace::flags::CLONE_NEWNS;
+use quell_trace::flags::{CLONE_NEWNS, O_TMPFILE};
 use quell_trace::touched::merge;
 use quell_trace::{
-    Call, Class, Event, Execution, Exit, Extent, Fd, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId,
-    Thread, ThreadId, TraceError, Writer,
+    Call, Class, Event, Execution, Exit, Extent, Import, Mount, Nanos, Outcome, PathId, Pid, Process,
+    ProcessId, SeenPlace, Thread, ThreadId, TraceError, Writer,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -34,10 +36,16 @@ pub(crate) struct Recorder {
     mount_count: usize,
     /// The mount namespace of each living process.
     namespaces: HashMap<ProcessId, u64>,
+    /// The recorder's own.
+    namespace: Option<u64>,
+    /// Calls in other namespaces whose file has no name.
+    unnamed: u64,
     /// Living processes whose touched memory was not seen completely.
     unseen: HashSet<ProcessId>,
     looker: PageLooker,
     served: Served,
+    /// `None` where Python programs tell nothing.
+    imports: Option<ImportWatch>,
     user: u32,
     lost: BTreeMap<LostCall, u64>,
     notes: BTreeSet<String>,
@@ -103,12 +111,16 @@ pub(crate) struct RecorderRemains {
     pub(crate) striped: Vec<String>,
 }
 
+/// Said where imports were asked for and none was told.
+const NO_IMPORTS: &str = "no Python program told its imports: none ran, or as `python -I` or `-E`, or the recorder saw it through a mount";
+
 /// The limit on mounts: a mount's number in a trace has 16 bits.
 const MOST_MOUNTS: usize = u16::MAX as usize;
 
 impl Recorder {
-    /// A recorder for a command that `user` starts, whose mounts are seen as `view` says.
-    pub(crate) fn new(writer: Writer, user: u32, view: EngineView) -> Self {
+    /// A recorder for a command that `user` starts, whose mounts are seen as `view` says, and whose Python programs tell
+    /// `imports`.
+    pub(crate) fn new(writer: Writer, user: u32, view: EngineView, imports: Option<ImportWatch>) -> Self {
         Self {
             writer,
             view,
@@ -120,9 +132,12 @@ impl Recorder {
             mounts: HashMap::new(),
             mount_count: 0,
             namespaces: HashMap::new(),
+            namespace: facts::mount_namespace(Pid(std::process::id() as i32)),
+            unnamed: 0,
             unseen: HashSet::new(),
             looker: PageLooker::new(),
             served: Served::default(),
+            imports,
             user,
             lost: BTreeMap::new(),
             notes: BTreeSet::new(),
@@ -134,6 +149,15 @@ impl Recorder {
     pub(crate) fn finish(mut self) -> RecorderRemains {
         self.add_automounts();
         self.add_served();
+        if self.imports.as_ref().is_some_and(|imports| !imports.is_heard()) {
+            self.notes.insert(NO_IMPORTS.to_owned());
+        }
+        if self.unnamed > 0 {
+            self.notes.insert(format!(
+                "{} calls of processes with mounts of their own, as in a container, have no path: run quell inside",
+                self.unnamed
+            ));
+        }
         let lost = self.lost.values().sum();
         let sentences = self.lost.iter().map(|(loss, &count)| loss.describe(count));
         let notes = sentences.chain(self.notes.iter().cloned()).collect();
@@ -172,6 +196,7 @@ impl Recorder {
             self.namespaces.extend(inherited.map(|namespace| (process, namespace)));
             if self.view == EngineView::OfProcess && facts::mount_namespace(birth.thread) != inherited {
                 self.look_at_mounts(birth.thread, process, birth.at);
+                self.look_at_root(birth.thread);
             }
         }
     }
@@ -204,7 +229,7 @@ impl Recorder {
         let pid = birth.thread;
         let Some(process) = self.new_process(birth, None) else { return };
         self.new_thread(birth, process, None, true);
-        if let Some(directory) = facts::link(pid, "cwd") {
+        if let Some(directory) = facts::working_directory(pid) {
             self.write(|writer| {
                 let path = writer.path(&directory)?;
                 writer.working_directory(path)
@@ -237,7 +262,7 @@ impl Recorder {
         if sibling.is_none() {
             self.executed(birth.thread, birth.at, None);
             self.look_at_mounts(birth.thread, process, birth.at);
-            self.note_root(birth.thread, pid);
+            self.look_at_root(birth.thread);
         }
         if sibling.is_none() || is_last {
             self.look_at_files(birth.thread, thread);
@@ -246,7 +271,7 @@ impl Recorder {
 
     /// Writes the working directory and the descriptors of a thread.
     fn look_at_files(&mut self, pid: Pid, thread: ThreadId) {
-        let directory = facts::link(pid, "cwd");
+        let directory = facts::working_directory(pid);
         let descriptors = facts::descriptors(pid);
         let closing = descriptors.iter().map(|&(fd, _)| fd).filter(|&fd| facts::closes_on_exec(pid, fd));
         self.closing.extend(closing);
@@ -255,13 +280,13 @@ impl Recorder {
             let directory = directory.map(|directory| writer.path(&directory)).transpose()?;
             match directory.filter(|_| is_first) {
                 Some(directory) => writer.working_directory(directory)?,
-                None => writer.seen(thread, Fd::WORKING_DIRECTORY, directory)?,
+                None => writer.seen(thread, SeenPlace::WorkingDirectory, directory)?,
             }
             for (fd, path) in descriptors {
                 let path = path.map(|path| writer.path(&path)).transpose()?;
                 match is_first {
                     true => writer.inherited(InheritedFd { fd, path })?,
-                    false => writer.seen(thread, Fd(fd), path)?,
+                    false => writer.seen(thread, SeenPlace::Descriptor(fd), path)?,
                 }
             }
             Ok(())
@@ -272,16 +297,50 @@ impl Recorder {
     fn forget_closed(&mut self, pid: Pid, thread: ThreadId) {
         let open: BTreeSet<i32> = facts::descriptors(pid).into_iter().map(|(fd, _)| fd).collect();
         let closed: Vec<i32> = self.closing.difference(&open).copied().collect();
-        self.write(|writer| closed.into_iter().try_for_each(|fd| writer.seen(thread, Fd(fd), None)));
+        self.write(|writer| {
+            closed.into_iter().try_for_each(|fd| writer.seen(thread, SeenPlace::Descriptor(fd), None))
+        });
     }
 
-    /// Paths of a process with a root of its own cannot be followed.
-    fn note_root(&mut self, thread: Pid, process: Pid) {
-        if let Some(root) = facts::link(thread, "root").filter(|root| root != b"/") {
-            let root = quell_base::escape(root);
-            self.notes
-                .insert(format!("the root of process {process} is `{root}`: its absolute paths begin there"));
+    /// Writes root and working directory of a thread after a call that may have changed them or their names.
+    fn look_at_root(&mut self, pid: Pid) {
+        let Some(&Known { process, thread, .. }) = self.threads.get(&pid) else { return };
+        if self.view == EngineView::OfRecorder {
+            return;
         }
+        let root = facts::link(pid, "root").filter(|_| !self.is_elsewhere(process));
+        let directory = facts::link(pid, "cwd");
+        self.write(|writer| {
+            let root = root.map(|root| writer.path(&root)).transpose()?;
+            writer.seen(thread, SeenPlace::Root, root)?;
+            let directory = directory.map(|directory| writer.path(&directory)).transpose()?;
+            writer.seen(thread, SeenPlace::WorkingDirectory, directory)
+        });
+    }
+
+    /// True for a process whose names mean files in another tree than the recorder's.
+    fn is_elsewhere(&self, process: ProcessId) -> bool {
+        self.view == EngineView::OfProcess
+            && self.namespaces.get(&process).is_some_and(|&namespace| Some(namespace) != self.namespace)
+    }
+
+    /// Writes which files a call is about, where its names do not tell.
+    fn look_at_names(&mut self, observed: &ObservedCall<'_>, known: Known) {
+        let has_names = observed.path.is_some() || observed.path2.is_some();
+        if !has_names || !self.is_elsewhere(known.process) {
+            return;
+        }
+        let NamedFiles { first, second } = elsewhere::named(observed);
+        self.unnamed += u64::from(first.is_none() && observed.path.is_some_and(|path| !path.is_empty()));
+        self.write(|writer| {
+            for (place, name) in [(SeenPlace::First, first), (SeenPlace::Second, second)] {
+                if let Some(name) = name {
+                    let name = writer.path(&name)?;
+                    writer.seen(known.thread, place, Some(name))?;
+                }
+            }
+            Ok(())
+        });
     }
 
     fn called(&mut self, observed: &ObservedCall<'_>) {
@@ -299,13 +358,29 @@ impl Recorder {
         let Some(&known) = self.threads.get(&observed.thread) else {
             return self.lose(LostCall::UnknownThread);
         };
+        if let Some(told) = self.imports.as_mut().and_then(|imports| imports.call(observed, known.process)) {
+            return self.told(told, known.thread, observed);
+        }
         if self.view == EngineView::OfRecorder {
             self.served.read(observed);
         }
+        self.look_at_names(observed, known);
         match self.write(|writer| event(writer, observed, known)) {
             None => self.lose(LostCall::Unwritable),
             Some(path) => self.after(observed, known, path),
         }
+    }
+
+    /// Notes what the hook of a Python program told. An import has the calls between the two that tell it.
+    fn told(&mut self, told: HookCall, thread: ThreadId, observed: &ObservedCall<'_>) {
+        self.write(|writer| match told {
+            HookCall::Begin { module, file, line } => {
+                let (begin, end, origin) = (observed.end, None, None);
+                writer.importing(Import { thread, begin, end, module, file, line, origin })
+            }
+            HookCall::End { origin } => writer.imported(thread, observed.start, origin),
+            HookCall::Own => Ok(()),
+        });
     }
 
     /// Updates the context after a successful call.
@@ -322,7 +397,10 @@ impl Recorder {
             | Call::PivotRoot
             | Call::MoveMount
             | Call::MountSetattr
-            | Call::Chroot => self.look_at_mounts(observed.thread, known.process, observed.end),
+            | Call::Chroot => {
+                self.look_at_mounts(observed.thread, known.process, observed.end);
+                self.look_at_root(observed.thread);
+            }
             Call::IoUringSetup => {
                 self.notes.insert("io_uring was used: operations through it are not recorded".to_owned());
             }
@@ -333,6 +411,9 @@ impl Recorder {
     /// Notes the identity of a file at its first successful open.
     fn opened(&mut self, observed: &ObservedCall<'_>, fd: i64, path: Option<PathId>) {
         let Some(path) = path else { return };
+        if observed.arguments.flags & O_TMPFILE == O_TMPFILE {
+            return self.opened_nameless(observed.thread, fd);
+        }
         let is_absolute = observed.path.is_some_and(|path| path.first() == Some(&b'/'));
         if is_absolute && !self.opened.insert(Opened::Absolute(path)) {
             return;
@@ -344,10 +425,27 @@ impl Recorder {
         }
     }
 
+    /// Notes a new file without a name as the kernel calls it: by its directory and inode.
+    fn opened_nameless(&mut self, pid: Pid, fd: i64) {
+        let thread = self.threads.get(&pid).map(|known| known.thread);
+        let Some((thread, name)) = thread.zip(facts::link(pid, &format!("fd/{fd}"))) else { return };
+        let name = name.strip_suffix(b" (deleted)").unwrap_or(&name);
+        self.write(|writer| {
+            let path = writer.path(name)?;
+            writer.seen(thread, SeenPlace::Descriptor(fd as i32), Some(path))
+        });
+    }
+
     fn executed(&mut self, pid: Pid, at: Nanos, launched: Option<&Launched>) {
         let Some(&Known { process, thread, .. }) = self.threads.get(&pid) else { return };
         let launched = launched.cloned().unwrap_or_else(|| facts::launched(pid));
-        let Launched { program, arguments, variables } = launched;
+        let Launched { program, arguments, mut variables } = launched;
+        if let Some(imports) = &self.imports {
+            variables = variables
+                .into_iter()
+                .filter_map(|(name, value)| imports.without_hook(&name, value).map(|value| (name, value)))
+                .collect();
+        }
         if self.view == EngineView::OfRecorder {
             self.served.programs.extend(program.clone().map(|program| (process, program)));
         }
@@ -358,6 +456,9 @@ impl Recorder {
         }
         if !self.closing.is_empty() {
             self.forget_closed(pid, thread);
+        }
+        if let Some(imports) = &mut self.imports {
+            imports.forget(process);
         }
         self.write(|writer| {
             let program = program.map(|program| writer.path(&program)).transpose()?;
@@ -406,7 +507,15 @@ impl Recorder {
         if self.namespaces.insert(process, namespace) != Some(namespace) {
             self.write(|writer| writer.namespace(NamespaceChange { process, at, namespace }));
         }
-        self.add_mounts(facts::mounts(pid, namespace), namespace);
+        // A process with a root of its own sees mount points from there on, and the trace names them from the namespace's.
+        let mounts = match facts::link(pid, "root").filter(|root| root != b"/") {
+            None => facts::mounts(pid, namespace),
+            Some(_) if Some(namespace) == self.namespace => {
+                facts::mounts(Pid(std::process::id() as i32), namespace)
+            }
+            Some(root) => facts::mounts_below(pid, namespace, &quell_base::escape(root)),
+        };
+        self.add_mounts(mounts, namespace);
     }
 
     fn add_mounts(&mut self, seen: Vec<Mount>, namespace: u64) {

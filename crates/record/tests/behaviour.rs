@@ -171,6 +171,21 @@ fn privileged_signals_to_the_group_arrive_once() {
 }
 
 #[test]
+fn privileged_signals_to_each_process_in_turn_arrive_once() {
+    let Some(()) = may_trace() else { return };
+    // Slurm signals the processes of a step one after another. The recorder may come long before the command.
+    let sent = counted(|child| {
+        let recorder = child.id();
+        let script = format!(
+            "read command rest < /proc/{recorder}/task/{recorder}/children; for signal in TERM USR1 INT; do \
+             kill -s $signal {recorder}; sleep 0.1; kill -s $signal $command; done"
+        );
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    });
+    assert_eq!(sent, "TERM 1 USR1 1 INT 1\n");
+}
+
+#[test]
 fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_trace() {
     let Some(folder) = support::traced_directory() else { return };
     let trace = folder.path().join("t");

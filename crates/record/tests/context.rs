@@ -5,6 +5,7 @@
 mod support;
 
 use quell_trace::{Call, Event, Outcome};
+use std::collections::HashMap;
 use support::{Run, Stage, fixture, may_trace};
 
 fn events(run: &Run) -> Vec<Event> {
@@ -282,4 +283,82 @@ fn privileged_a_stopped_job_stops_as_one_and_goes_on() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("Stopped") && text.contains("status 0"), "{text}");
+}
+
+#[test]
+fn privileged_threads_that_close_at_once_close_their_own_files() {
+    let Some(()) = may_trace() else { return };
+    for run in [Stage::fixture("closers").record(), Stage::fixture("closers").record_start(WHOLE)] {
+        assert!(run.output.status.success(), "{:?}", run.output);
+        let (mut named, mut closes, mut wrong) = (HashMap::new(), 0, Vec::new());
+        for event in events(&run).iter().filter(|event| event.outcome.is_success()) {
+            match event.call {
+                Call::Access if path(&run, event.path).starts_with("file") => {
+                    named.insert(event.thread, event.target);
+                }
+                Call::Close => {
+                    let Some(expected) = named.remove(&event.thread) else { continue };
+                    closes += 1;
+                    if event.target != expected {
+                        wrong.push(format!("{} for {}", path(&run, event.target), path(&run, expected)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((closes, wrong), (12 * 400 * 4, Vec::<String>::new()));
+    }
+}
+
+/// Longer than any program of these tests is quiet: the start is the whole run.
+const WHOLE: f64 = 1000.0;
+
+#[test]
+fn privileged_files_are_where_the_kernel_finds_them() {
+    let Some(()) = may_trace() else { return };
+    let stage = Stage::fixture("places");
+    let run = stage.record();
+    assert!(run.output.status.success(), "{:?}", run.output);
+    let below = |name: &str| format!("{}/{name}", stage.directory().display());
+    let all = events(&run);
+    let targets = |call| {
+        let of_call = all.iter().filter(move |event| event.call == call && event.outcome.is_success());
+        of_call.map(|event| path(&run, event.target)).collect::<Vec<_>>()
+    };
+    assert_eq!(targets(Call::Openat2), vec![below("root/etc/passwd"); 3]);
+    let in_root = targets(Call::Pread64).into_iter().filter(|target| target.contains("/etc/passwd"));
+    assert_eq!(in_root.collect::<Vec<_>>(), vec![below("root/etc/passwd"); 3]);
+    let nameless = targets(Call::Fsync);
+    assert!(nameless[0].starts_with(&below("root/#")), "{nameless:?}");
+    assert_eq!(targets(Call::Write)[0], nameless[0]);
+    let deep = below(&vec!["d".repeat(100); 60].join("/"));
+    let opened = targets(Call::Openat);
+    assert_eq!(opened.iter().filter(|target| **target == format!("{deep}/deep")).count(), 1, "by the shell");
+    assert_eq!(targets(Call::Access).last().unwrap(), &format!("{deep}/deep"), "through a link");
+}
+
+#[test]
+fn privileged_a_command_may_begin_in_a_very_long_directory() {
+    let Some(()) = may_trace() else { return };
+    let stage = Stage::fixture("places");
+    let names = vec!["d".repeat(100); 60].join("/");
+    let deep = format!("{}/{names}", stage.directory().display());
+    let recorder = support::recorder();
+    let trace = stage.directory().join("t.qtrace");
+    // Step by step: the kernel takes no path of this length.
+    let script = format!(
+        "\"$0\" && for n in $(seq 60); do cd -P {} || exit 1; done; exec '{}' '{}' /bin/cat deep",
+        "d".repeat(100),
+        recorder.display(),
+        trace.display()
+    );
+    let output = stage.run_under(&["/bin/bash", "-c", &script]);
+    assert!(output.status.success(), "{output:?}");
+    let recording = quell_trace::Recording::open(&trace).unwrap();
+    let target = recording.paths.find(format!("{deep}/deep").as_bytes());
+    assert!(
+        target.is_some(),
+        "{:?}",
+        recording.context.working_directory.map(|id| recording.paths.display(id))
+    );
 }

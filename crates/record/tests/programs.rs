@@ -40,7 +40,8 @@ fn compare(what: &str, stage: &Stage, expected: &Expected) {
 /// True when a program is installed; prints the skip otherwise.
 #[allow(clippy::print_stdout, reason = "a test says why it skips")]
 fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    let flag = if program == "ffmpeg" { "-version" } else { "--version" };
+    let found = Command::new(program).arg(flag).output().is_ok_and(|output| output.status.success());
     if !found {
         println!("skipped, because `{program}` is not installed");
     }
@@ -175,6 +176,111 @@ fn privileged_perl_and_its_children_equal_strace() {
     });
     if has("perl") {
         compare("perl", &stage, &Expected::default());
+    }
+}
+
+#[test]
+fn privileged_ruby_equals_strace() {
+    let script = r#"
+        require "json"; require "set"; require "fileutils"; require "erb"
+        begin; require "not/there"; rescue LoadError; end
+        $LOAD_PATH.unshift("a", "b"); load "made.rb"
+        FileUtils.mkdir_p("x/y"); File.write("x/y/z", "text"); File.rename("x/y/z", "x/z")
+        puts Dir.glob("tree/**/*.c").sort.length, File.exist?("absent")
+    "#;
+    // How its mappings adjoin at random addresses decides how often it reads the list of them.
+    let stage = Stage::new(&["setarch", "-R", "ruby", "-e", script]).prepared(|directory| {
+        source_files(&directory.join("tree"), 20);
+        write(&directory.join("b/made.rb"), "1\n");
+    });
+    if has("ruby") {
+        // Ruby's timer thread wakes the program when it likes.
+        compare("ruby", &stage, &Expected { waking: &["/ruby"], ..Expected::default() });
+    }
+}
+
+#[test]
+fn privileged_php_equals_strace() {
+    let script = r#"
+        set_include_path("a:b:c"); include "made.php";
+        if (@include "absent.php") { exit(1); }
+        file_put_contents("list", implode("\n", scandir("tree"))); rename("list", "old");
+        echo count(glob("tree/*")), " ", var_export(file_exists("none"), true);
+    "#;
+    let stage = Stage::new(&["php", "-r", script]).prepared(|directory| {
+        source_files(&directory.join("tree"), 20);
+        write(&directory.join("c/made.php"), "<?php $made = 1;\n");
+    });
+    if has("php") {
+        compare("php", &stage, &Expected::default());
+    }
+}
+
+/// The directory of a session of R, and the file of commands that it looks for there.
+const R: &[Chance] = &[
+    Chance::Letters { before: "/tmp/Rtmp", count: 6 },
+    Chance::Letters { before: "rm -Rf /tmp/Rtmp", count: 6 },
+    Chance::Hexadecimal { before: "/tmp/Rtmp??????/" },
+];
+
+const R_PROGRAM: &str = r#"
+    library(stats4); library(tools); source("made.R")
+    stopifnot(!requireNamespace("not.there", quietly = TRUE))
+    files <- list.files("tree", recursive = TRUE); write.csv(data.frame(files), "list"); file.rename("list", "old")
+    saveRDS(1:9, file.path(tempdir(), "kept")); cat(length(files), made, file.exists("none")); system("echo child")
+"#;
+
+#[test]
+fn privileged_r_equals_strace() {
+    let stage =
+        Stage::new(&["R", "--vanilla", "-s", "-f", "app.R"]).with("TMPDIR", "/tmp").prepared(|directory| {
+            source_files(&directory.join("tree"), 20);
+            write(&directory.join("app.R"), R_PROGRAM);
+            write(&directory.join("made.R"), "made <- 1\n");
+        });
+    if has("R") {
+        compare("R", &stage, &Expected { chances: R, ..Expected::default() });
+    }
+}
+
+#[test]
+fn privileged_ffmpeg_does_to_files_what_strace_sees() {
+    let words = "ffmpeg -nostdin -v error -f lavfi -i testsrc=duration=1:size=64x64:rate=5 -threads 2 -f segment -segment_time 1 out%d.avi";
+    let stage = Stage::new(&words.split(' ').collect::<Vec<_>>());
+    if has("ffmpeg") {
+        compare("ffmpeg", &stage, &Expected { waking: &["ffmpeg"], ..Expected::default() });
+    }
+}
+
+#[test]
+fn privileged_emacs_with_many_directories_equals_strace() {
+    let mut command = vec!["emacs".to_owned(), "--batch".to_owned(), "-Q".to_owned()];
+    command.extend((0..40).flat_map(|number| ["-L".to_owned(), format!("lisp{number}")]));
+    command.extend(
+        ["--eval", "(progn (require 'made) (require 'org) (princ (featurep 'made)))"].map(str::to_owned),
+    );
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let stage = Stage::new(&words).prepared(|directory| {
+        (0..40).for_each(|number| std::fs::create_dir(directory.join(format!("lisp{number}"))).unwrap());
+        write(&directory.join("lisp39/made.el"), "(provide 'made)\n");
+    });
+    if has("emacs") {
+        compare("emacs", &stage, &Expected::default());
+    }
+}
+
+/// A script that looks for what is there and what is not. To generate a build, CMake reads /proc of whatever else runs.
+const CMAKE: &str = "cmake_minimum_required(VERSION 3.10)\nfind_package(Absent QUIET)\n\
+    find_program(MADE made HINTS a b)\nfind_library(LIB absent PATHS a b)\nfile(GLOB F tree/*.c)\n";
+
+#[test]
+fn privileged_cmake_that_searches_equals_strace() {
+    let stage = Stage::new(&["cmake", "-P", "find.cmake"]).prepared(|directory| {
+        source_files(&directory.join("tree"), 20);
+        write(&directory.join("find.cmake"), CMAKE);
+    });
+    if has("cmake") {
+        compare("cmake", &stage, &Expected::default());
     }
 }
 

@@ -65,6 +65,36 @@ fn end_with(mut socket: UnixStream) {
     });
 }
 
+/// The time that the program computed between calls, slept: many ranks find room on few cores. What is too short for the kernel's
+/// timers is put off to the next calls, and what was slept too long is taken off them.
+#[derive(Debug, Default)]
+struct ThinkPace {
+    /// Recorded times are multiplied by this; `None` leaves them out.
+    factor: Option<f64>,
+    /// Sleep that is due. Unit: nanoseconds.
+    due: i64,
+    /// Recorded time so far, multiplied. Unit: nanoseconds.
+    thought: u64,
+}
+
+impl ThinkPace {
+    /// The least that is slept. Unit: nanoseconds.
+    const LEAST: i64 = 500_000;
+
+    /// Goes on to a call that came `gap` nanoseconds after the end of the one before, which ended here at `last`.
+    fn think(&mut self, gap: u64, last: Instant) {
+        let Some(factor) = self.factor else { return };
+        let gap = (gap as f64 * factor) as u64;
+        self.thought = self.thought.saturating_add(gap);
+        self.due = self.due.saturating_add_unsigned(gap).saturating_sub(last.elapsed().as_nanos() as i64);
+        if self.due >= Self::LEAST {
+            let began = Instant::now();
+            std::thread::sleep(Duration::from_nanos(self.due.cast_unsigned()));
+            self.due = self.due.saturating_sub(began.elapsed().as_nanos() as i64);
+        }
+    }
+}
+
 /// A process at work.
 #[derive(Debug)]
 struct Player {
@@ -88,10 +118,11 @@ impl Player {
         let mut tally = ReplayTally::default();
         let mut scratch = Scratch::default();
         let mut last = Instant::now();
+        let mut pace = ThinkPace { factor: self.stage.head.think, ..ThinkPace::default() };
         for step in steps {
             match step {
                 ReplayStep::Issue(issue) => {
-                    self.think(issue.gap, last);
+                    pace.think(issue.gap, last);
                     last = self.call(issue, &mut scratch, &mut tally);
                 }
                 ReplayStep::Spawn(process) => self.spawn(*process, &mut tally),
@@ -112,20 +143,8 @@ impl Player {
                 ReplayStep::Release(slot) => _ = self.stage.close(*slot),
             }
         }
+        tally.think_nanos += pace.thought;
         lock(&self.tally).merge(&tally);
-    }
-
-    /// Waits as long as the program computed. What is too short for the kernel's timers is spun.
-    fn think(&self, gap: u64, last: Instant) {
-        const TIMER: Duration = Duration::from_micros(100);
-        let Some(factor) = self.stage.head.think else { return };
-        let until = last + Duration::from_nanos((gap as f64 * factor) as u64);
-        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            match left.checked_sub(TIMER) {
-                Some(long) if !long.is_zero() => std::thread::sleep(long),
-                _ => std::hint::spin_loop(),
-            }
-        }
     }
 
     /// Issues a call and counts it. Returns when it ended.

@@ -45,6 +45,8 @@ pub struct ReplayTally {
     pub bytes_read: u64,
     /// Unit: bytes.
     pub bytes_written: u64,
+    /// Recorded time between calls that was waited for, of all threads. Unit: nanoseconds.
+    pub think_nanos: u64,
     /// Calls that succeeded in the recording and fail now.
     pub failing: u64,
     /// The first of them. Shape: at most [`NAMED`].
@@ -72,6 +74,7 @@ impl ReplayTally {
         }
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
+        self.think_nanos = self.think_nanos.saturating_add(other.think_nanos);
         self.failing += other.failing;
         self.succeeding += other.succeeding;
         self.orphaned += other.orphaned;

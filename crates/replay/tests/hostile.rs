@@ -116,7 +116,8 @@ fn write(
             ..Event::new(Call::ALL[claim.call])
         })?;
     }
-    let ending = Ending { ended: None, exit: None, took: None, lost: 0, notes: Vec::new() };
+    let ending =
+        Ending { ended: None, exit: None, took: None, lost: 0, notes: Vec::new(), client_counters: None };
     writer.finish(ending, &mut NoFileSystem)?;
     Ok(())
 }

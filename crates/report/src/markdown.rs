@@ -32,6 +32,7 @@ pub fn validation(validation: &ValidateView) -> String {
         let _ = writeln!(page, "| {} | {} | {} |", used.letter, used.meaning, used.outcome);
     }
     let _ = write!(page, "\n{}.\n\n", capitalised(&validation.coverage.words()));
+    let _ = write!(page, "{}.\n\n", capitalised(&validation.separated.words()));
     for used in &validation.uses {
         let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter, used.meaning);
         validation.rows.iter().filter(|row| row.used == used.letter).for_each(|row| page += &line(row));

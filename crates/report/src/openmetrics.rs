@@ -47,7 +47,8 @@ mod tests {
         let row = FleetCost { name: "a\"} 1\n\\".to_owned(), jobs: 2, operations: 3, ..FleetCost::default() };
         let all = FleetCost { jobs: 2, operations: 3, seconds: Some(1.5), ..FleetCost::default() };
         let tables = vec![FleetTable { by: "user".to_owned(), rows: vec![row] }];
-        let view = FleetView { schema_version: 1, data_set: "d".to_owned(), since: None, all, tables };
+        let view =
+            FleetView { schema_version: 1, data_set: "d".to_owned(), since: None, all, tables, served: None };
         assert_eq!(
             fleet(&view),
             r#"# TYPE quell_fleet_jobs gauge

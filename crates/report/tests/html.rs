@@ -66,7 +66,11 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
 }
 
 fn view_of(summary: &Summary, findings: &[Finding]) -> ReportView {
-    let plan = RemedyPlan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
+    let plan = RemedyPlan {
+        metadata_operations: summary.totals().metadata_operations,
+        steps: Vec::new(),
+        in_one_line: None,
+    };
     view::report(summary, &Diagnosis { findings: findings.to_vec(), plan }, Rows::Top)
 }
 
@@ -145,7 +149,7 @@ fn what_everybody_reads_needs_no_script() {
     <div data-figure="paths"><dd>4</dd><dt>different paths</dt></div>
     <div data-figure="calls"><dd>5</dd><dt>calls, 3 failed</dt></div>
     <div data-figure="read"><dd>0 B</dd><dt>read, 0 B written</dt></div></dl>
-    <div class="next"><h2>Next</h2>
+    <div class="next" id="next"><h2>Next</h2>
     <pre class="command"><code>quell pack app.qtrace --root DIR -o app.qimg</code></pre></div></section>
     "#);
 }
@@ -155,7 +159,7 @@ fn a_finding_is_a_card_with_its_remedy() {
     let page = page(&run(&["/a", "/b"]), &[finding(Cost::Nothing, 1, 4)]);
     insta::assert_snapshot!(words(&page, "<section id=\"findings\"", "<div id=\"charts\""), @r#"
     <section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>
-    <div class="cards"><article class="card" data-code="search-path-misses" data-cost="nothing">
+    <div class="cards"><article class="card" id="finding-0" data-code="search-path-misses" data-cost="nothing">
     <p class="tags"><code>search-path-misses</code><span class="cost">costs nothing</span></p>
     <h3><code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code> is looked for in vain.</h3>
     <ul class="evidence">
@@ -190,4 +194,12 @@ fn nothing_is_said_about_what_is_not_there() {
     for absent in ["id=\"findings\"", "class=\"split\"", "class=\"figures\""] {
         assert!(!page.contains(absent), "{absent}");
     }
+}
+
+#[test]
+fn a_command_stands_on_the_page_once() {
+    let two = [finding(Cost::Nothing, 1, 4), finding(Cost::Nothing, 1, 4)];
+    let page = page(&run(&["/a", "/b"]), &two);
+    assert_eq!(page.matches("<pre class=\"command\"><code>export PATH").count(), 1);
+    assert!(page.contains("<a href=\"#finding-0\">The command is that of search-path-misses, above.</a>"));
 }

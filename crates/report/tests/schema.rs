@@ -68,13 +68,24 @@ fn summary(completeness: Completeness) -> Summary {
     };
     header.recorder.lost = 1;
     let mut paths = PathTable::default();
-    let target = Some(paths.intern(b"/a/b"));
+    let target = Some(paths.intern(b"/a/lib/python3.11/site-packages/b/__init__.py"));
     let mount = Mount::of_type(0, "/", "lustre");
     let execution = Execution::of(0, Nanos(0), vec!["a".into()]);
+    let import = Import {
+        thread: ThreadId(0),
+        begin: Nanos(0),
+        end: None,
+        module: "b".into(),
+        file: Some("a.py".into()),
+        line: 1,
+        origin: None,
+    };
     let context = Context {
         mounts: vec![mount],
         processes: vec![Process::first(Pid(1))],
+        threads: vec![Thread::first(Pid(1), ProcessId(0))],
         executions: vec![execution],
+        imports: vec![import],
         ..Context::default()
     };
     let mut tally = Tally::new("a.qtrace", &header, &paths, &context);

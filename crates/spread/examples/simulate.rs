@@ -14,12 +14,19 @@ fn main() {
         nodes = vec![16, 64, 256, 1024, 4096, 100_000];
     }
     println!("seed {seed}; 64 MB, links of 1 GB/s and 10 us, a file server of 1 GB/s");
-    println!(" nodes  start in      all have it   a node  its place  read file  from file  refused  left");
-    for (nodes, skew) in nodes.iter().flat_map(|nodes| [0, 1, 10].map(|skew| (*nodes, skew))) {
-        let skew_time = Duration::from_secs(skew);
-        let run = SimulatedJob { skew: skew_time, seed, ..SimulatedJob::new(nodes, 64_000_000) }.run();
+    println!(
+        " nodes  places by  start in      all have it   a node  its place  read file  from file  refused  left"
+    );
+    let ways = [(0, true), (0, false), (1, true), (1, false), (10, true), (10, false)];
+    for (nodes, (skew, is_numbered)) in nodes.iter().flat_map(|nodes| ways.map(|way| (*nodes, way))) {
+        let job = SimulatedJob::new(nodes, 64_000_000);
+        if is_numbered && !job.is_numbered {
+            continue;
+        }
+        let run = SimulatedJob { skew: Duration::from_secs(skew), is_numbered, seed, ..job }.run();
+        let places = if is_numbered { "nodes" } else { "first" };
         println!(
-            "{nodes:6} {skew:7} s {:14.3} s {:6.3} s {:8.3} s {:10} {:7} MB {:8} {:5}",
+            "{nodes:6} {places:>10} {skew:7} s {:14.3} s {:6.3} s {:8.3} s {:10} {:7} MB {:8} {:5}",
             run.seconds,
             run.slowest_node,
             run.slowest_place,

@@ -48,6 +48,9 @@ pub trait Beside: Sync {
     /// The node gets parts from here, from now on.
     fn turns_to(&self, _source: PartSource) {}
 
+    /// No node answers at the places where the first one may be. It may yet come.
+    fn out_of_reach(&self) {}
+
     /// A part that a user waits for. Each is told once.
     fn wanted(&self) -> Option<u32> {
         None

@@ -17,6 +17,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -63,12 +64,12 @@ impl PartFetcher<'_> {
     /// Fetches what is missing from a peer.
     pub(crate) fn fetch_from_peer(
         &self,
-        address: SocketAddr,
-        path: &Path,
+        (address, patience): (SocketAddr, Duration),
+        (path, rival): (&Path, Rival),
     ) -> std::result::Result<FromPeer, SpreadError> {
         let now = self.shared.now();
         self.shared.with(|known| known.fetching.moved(now));
-        let left = match self.try_peer(address, path) {
+        let left = match self.try_peer((address, patience), (path, rival)) {
             Ok(stream) => return Ok(FromPeer::Whole(stream)),
             Err(Left::Write(error)) => return Err(SpreadError::Write(error)),
             Err(_) if (self.stop)() => return Err(SpreadError::Interrupted),
@@ -79,8 +80,12 @@ impl PartFetcher<'_> {
         Ok(left)
     }
 
-    fn try_peer(&self, address: SocketAddr, path: &Path) -> std::result::Result<TcpStream, Left> {
-        let mut stream = approach(address, self.key, self.stop)?;
+    fn try_peer(
+        &self,
+        (address, patience): (SocketAddr, Duration),
+        (path, rival): (&Path, Rival),
+    ) -> std::result::Result<TcpStream, Left> {
+        let mut stream = approach(address, self.key, patience, self.stop)?;
         self.shared.beside.turns_to(PartSource::Peer);
         send(&mut stream, &PeerRequest::Fetch)?;
         if self.shared.beside.note_is_due() {
@@ -92,7 +97,8 @@ impl PartFetcher<'_> {
         let mut asks_whole = true;
         // Parts that users of the copy have read: the peer confirms them.
         let mut put = BTreeMap::new();
-        let (mut pace, mut rival) = (Pace::default(), MeasuredRival::default());
+        let before = self.shared.beside.waited();
+        let (mut pace, mut rival) = (Pace::default(), MeasuredRival { rival, running: None, before });
         loop {
             if self.is_slower(&pace, &mut rival, path) {
                 return Err(Left::Peer(PeerFault::Slower));
@@ -110,6 +116,9 @@ impl PartFetcher<'_> {
             match receive_within(&mut watched, MESSAGE_MAX)? {
                 PeerReply::About(facts, seal) => self.learn(facts, &seal)?,
                 PeerReply::Alive => {}
+                PeerReply::Alone { first_is_lost } => {
+                    return Err(Left::Peer(PeerFault::Alone { first_is_lost }));
+                }
                 // Users read another file than the first node.
                 PeerReply::Part { part, .. } if put.contains_key(&part) => return Err(WRONG),
                 PeerReply::Part { part, seal, file_takes } => {
@@ -192,7 +201,7 @@ impl PartFetcher<'_> {
         if missing.is_empty() {
             return false;
         }
-        if rival.rival.begins(self.shared.beside.waited()) {
+        if rival.rival.begins(self.shared.beside.waited().saturating_sub(rival.before)) {
             let spans = missing.iter().filter_map(|part| self.shared.with(|known| known.facts.span(*part)));
             rival.running = Some(measure(path, spans.collect()));
         }
@@ -264,8 +273,12 @@ impl PartFetcher<'_> {
         self.old?.read_exact_at(bytes, start).ok()
     }
 
-    /// Reads what is missing from the file system.
-    pub(crate) fn fetch_from_file(&self, path: &Path) -> std::result::Result<(), SpreadError> {
+    /// Reads what is missing from the file system. Those who fetch from this node are told whether the first one is lost.
+    pub(crate) fn fetch_from_file(
+        &self,
+        path: &Path,
+        first_is_lost: bool,
+    ) -> std::result::Result<(), SpreadError> {
         let file = File::open(path).map_err(SpreadError::Read)?;
         let facts = facts_of(&file)?;
         if !self.shared.beside.is_meant(&facts) {
@@ -279,14 +292,16 @@ impl PartFetcher<'_> {
         if same != Some(true) {
             return Err(SpreadError::Changed);
         }
-        self.shared.withdraw();
+        self.shared.withdraw(first_is_lost);
         self.shared.beside.turns_to(PartSource::File);
-        let failed = Mutex::new(None);
+        let (failed, are_read) = (Mutex::new(None), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 1..READERS {
                 scope.spawn(|| self.read_parts(&file, &failed));
             }
+            scope.spawn(|| self.take_over(&are_read));
             self.read_parts(&file, &failed);
+            are_read.store(true, Ordering::Relaxed);
         });
         if let Some(error) = failed.into_inner().unwrap_or_default() {
             return Err(error);
@@ -300,6 +315,21 @@ impl PartFetcher<'_> {
         self.shared.with(|known| known.fetching.confirm());
         self.shared.tell();
         Ok(())
+    }
+
+    /// Records what users of the copy have read as soon as they have: peers wait for it, and readers look for it only between two parts.
+    fn take_over(&self, are_read: &AtomicBool) {
+        while !are_read.load(Ordering::Relaxed) && !(self.stop)() {
+            let left = self.shared.with(|known| known.fetching.left_to_users()).unwrap_or_default();
+            for part in left.into_iter().filter(|part| self.shared.beside.begins(*part) == PartHere::Present)
+            {
+                let Some(put) = self.digest_put(part) else { continue };
+                if self.shared.with(|known| known.fetching.take_back(part)) == Some(true) {
+                    self.shared.record_part(part, put);
+                }
+            }
+            std::thread::sleep(GLANCE / 10);
+        }
     }
 
     /// Reads one missing part after the other; several threads do so together.
@@ -342,7 +372,7 @@ impl PartFetcher<'_> {
         let tally: SpreadTally = self.shared.lock().tally;
         let told = upstream.as_mut().is_some_and(|stream| send(stream, &PeerRequest::Done(tally)).is_ok());
         let tell = |address: &SocketAddr| {
-            let mut stream = approach(*address, self.key, self.stop)?;
+            let mut stream = approach(*address, self.key, SILENCE, self.stop)?;
             send(&mut stream, &PeerRequest::Done(tally))
         };
         // The tally is lost if no ancestor is left to count it.
@@ -351,10 +381,12 @@ impl PartFetcher<'_> {
 }
 
 /// The file system, to which a peer is compared, and its measuring.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MeasuredRival {
     rival: Rival,
     running: Option<Receiver<(Duration, u32)>>,
+    /// The time for which users had waited before this peer: it is not to blame for that.
+    before: Duration,
 }
 
 /// Reads these spans of a file at once, and tells how long that took, and how many they are. Nothing comes of a file that cannot be read.

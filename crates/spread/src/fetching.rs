@@ -147,17 +147,34 @@ impl Fetching {
         defers
     }
 
-    /// Parts that are left to users are looked at again. True if there are any.
+    /// Parts that are left to users are looked at again, before all others: peers may wait for what a user has read by now. True if
+    /// there are any.
     pub fn recall(&mut self) -> bool {
         let mut any = false;
-        for part in self.deferred.keys().map(|part| *part as usize) {
-            if self.states[part] == PartState::Deferred {
-                self.states[part] = PartState::Absent;
-                self.next = self.next.min(part);
+        for part in self.deferred.keys().rev() {
+            let state = &mut self.states[*part as usize];
+            if *state == PartState::Deferred {
+                *state = PartState::Absent;
+                self.wanted.push_front(*part);
                 any = true;
             }
         }
         any
+    }
+
+    /// Parts that are left to users.
+    pub fn left_to_users(&self) -> Vec<u32> {
+        let is_left = |part: &u32| self.states[*part as usize] == PartState::Deferred;
+        self.deferred.keys().copied().filter(is_left).collect()
+    }
+
+    /// Takes back a part that is left to a user, who has read it. False if another thread has taken it back.
+    pub fn take_back(&mut self, part: u32) -> bool {
+        let is_left = self.states[part as usize] == PartState::Deferred;
+        if is_left {
+            self.note_ask(part as usize);
+        }
+        is_left
     }
 
     /// The source said something.
@@ -330,6 +347,29 @@ mod tests {
         assert_eq!(fetching.ask(), Some(0));
         assert!(!fetching.defer(0, START + DEFERRED), "its reader may have died");
         assert!(!fetching.recall() && fetching.arrived(0, START + DEFERRED));
+    }
+
+    #[test]
+    fn a_part_that_a_user_has_read_is_looked_at_before_those_that_peers_ask_for() {
+        let mut fetching = Fetching::new(10);
+        fetching.moved(START);
+        assert_eq!(fetching.ask(), Some(0));
+        assert!(fetching.defer(0, START));
+        (0..8).for_each(|part| fetching.want(part));
+        assert!(fetching.recall());
+        assert_eq!([fetching.ask(), fetching.ask()], [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn a_part_that_a_user_has_read_is_taken_back_once() {
+        let mut fetching = Fetching::new(2);
+        fetching.moved(START);
+        assert_eq!(fetching.ask(), Some(0));
+        assert!(fetching.left_to_users().is_empty() && fetching.defer(0, START));
+        assert_eq!(fetching.left_to_users(), [0]);
+        assert!(fetching.take_back(0) && !fetching.take_back(0));
+        assert!(!fetching.recall() && fetching.arrived(0, START));
+        assert_eq!(asks(&mut fetching), [1]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The way to the first node, and to a place in the tree.
 
+use crate::beside::Beside;
 use crate::fetching::SILENCE;
 use crate::message::{ASKS_CREDENTIAL, CREDENTIAL_MAX, HAS_KEY, MESSAGE_MAX, PeerReply, PeerRequest};
 use crate::places::NodePlace;
 use quell_talk::{MeetingKey, Patience, Stop, receive_within, send};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -59,19 +62,56 @@ pub(crate) fn join(
     find: &dyn Fn() -> Vec<Contact>,
     redeem: Redeem<'_>,
     (port, address): (u16, Option<IpAddr>),
-    stop: Stop<'_>,
+    (beside, stop): (&dyn Beside, Stop<'_>),
 ) -> Option<(MeetingKey, NodePlace)> {
     let patience = Patience::lasting(JOIN, stop);
     let mut pauses = JoinPauses::default();
     while patience.lasts() {
-        if let Some(joined) =
-            visit_all(find(), &patience, |greeted| settle(greeted, redeem, (port, address), stop))
-        {
+        let settle = |greeted| settle(greeted, redeem, (port, address), stop);
+        if let Some(joined) = visit_all(find(), &patience, settle, beside) {
             return Some(joined);
         }
         std::thread::sleep(pauses.take());
     }
     None
+}
+
+/// Finds an ancestor of a node that knows its place, and gets the job's key: at first from the parent, at each further try also from one
+/// more ancestor. A parent that starts a moment later is waited for: not all nodes may fetch from the first one. `above` has the
+/// addresses of each ancestor. Returns the key, the credential for nodes below, and the index of the ancestor that answered.
+pub(crate) fn join_numbered(
+    above: &[Vec<SocketAddr>],
+    redeem: Redeem<'_>,
+    (beside, stop): (&dyn Beside, Stop<'_>),
+) -> Option<(MeetingKey, Vec<u8>, usize)> {
+    let patience = Patience::lasting(JOIN, stop);
+    let (mut pauses, mut near) = (JoinPauses::default(), 0);
+    while patience.lasts() {
+        near = above.len().min(near + 1);
+        let contacts = above[..near].iter().flatten().map(|address| Contact { address: *address, key: None });
+        let settle = |greeted| settle_numbered(greeted, redeem, stop);
+        let round = Patience::lasting(ROUND, stop);
+        if let Some((key, credential, address)) = visit_all(contacts.collect(), &round, settle, beside) {
+            let index = above.iter().position(|addresses| addresses.contains(&address));
+            return Some((key, credential, index.unwrap_or_default()));
+        }
+        std::thread::sleep(pauses.take());
+    }
+    None
+}
+
+/// The longest that a node waits for an ancestor that has taken its connection.
+const ROUND: Duration = Duration::from_secs(1);
+
+fn settle_numbered(
+    Greeted { mut stream, proof }: Greeted,
+    redeem: Redeem<'_>,
+    stop: Stop<'_>,
+) -> Result<(MeetingKey, Vec<u8>, SocketAddr)> {
+    let Proof::Credential(credential) = proof else { return Err(ErrorKind::InvalidData.into()) };
+    let key = redeem(&credential).ok_or(ErrorKind::PermissionDenied)?;
+    prove(&key, &mut stream, &Patience::lasting(PROOF, stop))?;
+    Ok((key, credential, stream.peer_addr()?))
 }
 
 /// Greets the contacts, each a moment after the last one, at once where that one has failed. So an address at which nothing answers
@@ -80,19 +120,25 @@ fn visit_all<T>(
     contacts: Vec<Contact>,
     patience: &Patience<'_>,
     settle: impl Fn(Greeted) -> Result<T>,
+    beside: &dyn Beside,
 ) -> Option<T> {
     let (sender, greetings) = channel();
     let (mut contacts, mut open) = (contacts.into_iter(), 0);
+    let is_near = Arc::new(AtomicBool::new(contacts.len() == 0));
     while patience.lasts() {
         if let Some(contact) = contacts.next() {
-            let sender = sender.clone();
-            let greet = move || _ = sender.send(greet(&contact));
+            let (sender, is_near) = (sender.clone(), Arc::clone(&is_near));
+            let greet = move || _ = sender.send(greet(&contact, &is_near));
             // It ends by itself, in vain if another one was faster.
             open += usize::from(std::thread::Builder::new().stack_size(STACK).spawn(greet).is_ok());
         } else if open == 0 {
             return None;
         }
-        match greetings.recv_timeout(STEP) {
+        let greeted = greetings.recv_timeout(STEP);
+        if !is_near.load(Ordering::Relaxed) {
+            beside.out_of_reach();
+        }
+        match greeted {
             Ok(greeted) => {
                 open -= 1;
                 if let Ok(settled) = greeted.and_then(&settle) {
@@ -121,8 +167,13 @@ enum Proof {
     Credential(Vec<u8>),
 }
 
-fn greet(contact: &Contact) -> Result<Greeted> {
-    let mut stream = connect(contact.address)?;
+/// `is_near` becomes true when the peer's node answers, be it that no process listens there.
+fn greet(contact: &Contact, is_near: &AtomicBool) -> Result<Greeted> {
+    let connected = connect(contact.address, SILENCE);
+    let answers =
+        connected.as_ref().map_or_else(|error| error.kind() == ErrorKind::ConnectionRefused, |_| true);
+    is_near.fetch_or(answers, Ordering::Relaxed);
+    let mut stream = connected?;
     let patience = Patience::lasting(PROOF, &|| false);
     let proof = match &contact.key {
         Some(key) => {
@@ -160,16 +211,22 @@ fn settle(
     }
 }
 
-/// Connects to a peer, both ends with the key.
-pub(crate) fn approach(address: SocketAddr, key: &MeetingKey, stop: Stop<'_>) -> Result<TcpStream> {
-    let mut stream = connect(address)?;
+/// Connects to a peer that answers within `longest`, both ends with the key.
+pub(crate) fn approach(
+    address: SocketAddr,
+    key: &MeetingKey,
+    longest: Duration,
+    stop: Stop<'_>,
+) -> Result<TcpStream> {
+    let patience = Patience::lasting(longest, stop);
+    let mut stream = connect(address, longest)?;
     stream.write_all(&[HAS_KEY])?;
-    prove(key, &mut stream, &Patience::lasting(SILENCE, stop))?;
+    prove(key, &mut stream, &patience)?;
     Ok(stream)
 }
 
-fn connect(address: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, SILENCE)?;
+fn connect(address: SocketAddr, longest: Duration) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, longest)?;
     prepare(&stream)?;
     Ok(stream)
 }

@@ -44,6 +44,6 @@ pub use message::SpreadTally;
 pub use node::{SpreadNode, SpreadRole};
 pub use note::{JobNote, NOTE_MAX};
 pub use parts::{FileFacts, PART};
-pub use places::{NodePlace, fan_out, levels};
+pub use places::{NUMBERED_MIN, NodePlace, fan_out, levels, numbered_fan_out};
 pub use serve::Credential;
 pub use sources::READERS;

@@ -61,6 +61,8 @@ pub(crate) enum PeerReply {
     Whole(Digest),
     /// There is nothing new.
     Alive,
+    /// The sender reads the file system, and gives nothing on. The first node may have answered it no more.
+    Alone { first_is_lost: bool },
     /// The note of the first node's users, with its seal. So many bytes follow.
     Note { length: u32, seal: Digest },
 }

@@ -3,11 +3,11 @@
 use crate::beside::Beside;
 use crate::error::SpreadError;
 use crate::fetch::{FromPeer, PartFetcher};
-use crate::join::{Contact, Redeem, join};
+use crate::join::{Contact, Redeem, join, join_numbered};
 use crate::message::SpreadTally;
 use crate::note::JobNote;
 use crate::parts::FileFacts;
-use crate::places::{NodePlace, NodePlaces, fan_out};
+use crate::places::{NodePlace, NodePlaces, ancestors_of, children_of, fan_out, numbered_fan_out};
 use crate::serve::{Credential, PeerServer};
 use crate::sources::{PartsOrigin, SourceOrder};
 use crate::state::SharedState;
@@ -37,6 +37,19 @@ pub enum SpreadRole<'a> {
         credential: Option<Credential<'a>>,
         /// Nodes of the job; 0 if that is not known.
         nodes: u32,
+        /// The others place themselves.
+        is_numbered: bool,
+    },
+    /// It fetches from others, and knows its place: there are [`NUMBERED_MIN`](crate::NUMBERED_MIN) nodes or more.
+    Numbered {
+        /// Its number. Range: 1 and up; the first node has 0.
+        number: u32,
+        /// Nodes of the job.
+        nodes: u32,
+        /// The addresses at which the node with a number may be.
+        at: &'a dyn Fn(u32) -> Vec<SocketAddr>,
+        /// Gives the key for the credential that comes from ancestors.
+        redeem: Redeem<'a>,
     },
     /// It fetches from others.
     Other {
@@ -51,6 +64,7 @@ impl std::fmt::Debug for SpreadRole<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::First { .. } => "First",
+            Self::Numbered { .. } => "Numbered",
             Self::Other { .. } => "Other",
         })
     }
@@ -97,7 +111,27 @@ impl SpreadNode<'_> {
         complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
     ) -> Result<SpreadTally, SpreadError> {
         match self.role {
-            SpreadRole::First { key, credential, nodes } => {
+            SpreadRole::First { key, nodes, is_numbered: true, credential } => {
+                let places = NodePlaces::new(nodes, numbered_fan_out(nodes));
+                let children = places.children();
+                let shared = SharedState::new(self.copy, self.beside, Some(places));
+                // None of them joins here.
+                self.live(&shared, (key, credential), &[], (children, 1), complete)
+            }
+            SpreadRole::Numbered { number, nodes, at, redeem } => {
+                let fan_out = numbered_fan_out(nodes);
+                let above: Vec<Vec<SocketAddr>> = ancestors_of(number, fan_out).into_iter().map(at).collect();
+                let joined = join_numbered(&above, redeem, (self.beside, self.stop));
+                let shared = SharedState::new(self.copy, self.beside, None);
+                let Some((key, credential, nearest)) = joined else {
+                    return self.read_alone(&shared, complete);
+                };
+                let (ancestors, children) =
+                    (above[nearest..].concat(), children_of(number, (nodes, fan_out)));
+                let give = || Some(credential.clone());
+                self.live(&shared, (&key, Some(&give)), &ancestors, (children, 0), complete)
+            }
+            SpreadRole::First { key, credential, nodes, is_numbered: false } => {
                 // The fan-out is that of a file of usual size: it decides little, and the file is not open yet.
                 let parts = std::fs::metadata(self.path).map_err(SpreadError::Read)?.len() >> 20;
                 let fan_out =
@@ -109,22 +143,31 @@ impl SpreadNode<'_> {
             }
             SpreadRole::Other { find, redeem } => {
                 let port = self.listener.local_addr().map_or(0, |address| address.port());
-                let joined = join(find, redeem, (port, self.interface), self.stop);
+                let joined = join(find, redeem, (port, self.interface), (self.beside, self.stop));
                 let shared = SharedState::new(self.copy, self.beside, None);
                 match joined {
                     Some((key, NodePlace { ancestors, children, .. })) => {
                         self.live(&shared, (&key, None), &ancestors, (children, 0), complete)
                     }
-                    None if (self.stop)() => Err(SpreadError::Interrupted),
-                    None => {
-                        let key = MeetingKey::of(&[b"of a node that is alone"]);
-                        let stop = is_over(self.stop, &shared);
-                        self.fetch(&fetcher(&shared, &key, self.old, &stop), &[], complete)?;
-                        Ok(shared.lock().tally)
-                    }
+                    None => self.read_alone(&shared, complete),
                 }
             }
         }
+    }
+
+    /// Reads the file system, without peers.
+    fn read_alone(
+        &self,
+        shared: &SharedState<'_>,
+        complete: &mut dyn FnMut(&FileFacts) -> std::io::Result<()>,
+    ) -> Result<SpreadTally, SpreadError> {
+        if (self.stop)() {
+            return Err(SpreadError::Interrupted);
+        }
+        let key = MeetingKey::of(&[b"of a node that is alone"]);
+        let stop = is_over(self.stop, shared);
+        self.fetch(&fetcher(shared, &key, self.old, &stop), &[], complete)?;
+        Ok(shared.lock().tally)
     }
 
     fn live(
@@ -172,13 +215,15 @@ impl SpreadNode<'_> {
         let upstream = loop {
             match order.current() {
                 PartsOrigin::Ancestor(nearest) => {
-                    match fetcher.fetch_from_peer(ancestors[nearest], self.path)? {
+                    match fetcher
+                        .fetch_from_peer((ancestors[nearest], order.patience()), (self.path, order.rival()))?
+                    {
                         FromPeer::Whole(stream) => break Some(stream),
                         FromPeer::Left(fault) => order.leave(fault),
                     }
                 }
                 PartsOrigin::File => {
-                    fetcher.fetch_from_file(self.path)?;
+                    fetcher.fetch_from_file(self.path, order.first_is_lost())?;
                     break None;
                 }
             }

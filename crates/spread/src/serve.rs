@@ -159,8 +159,13 @@ impl<'a> PeerServer<'a> {
         let mut asks = stream.try_clone()?;
         {
             let mut state = self.shared.lock();
-            if state.ends || state.is_alone || state.children.len() >= CHILDREN_MAX {
+            if state.ends || state.children.len() >= CHILDREN_MAX {
                 return Ok(());
+            }
+            if state.is_alone {
+                let first_is_lost = state.first_is_lost;
+                drop(state);
+                return send(&mut stream, &PeerReply::Alone { first_is_lost });
             }
             state.came += 1;
             let (stream, serving) = (stream.try_clone()?, Serving::default());
@@ -221,6 +226,9 @@ impl<'a> PeerServer<'a> {
                 None => return Ok(()),
                 Some(News::Reply(reply)) => {
                     send(stream, &reply)?;
+                    if let PeerReply::Alone { .. } = reply {
+                        return Ok(());
+                    }
                     continue;
                 }
                 Some(News::Note { bytes, seal }) => {
@@ -249,6 +257,9 @@ impl<'a> PeerServer<'a> {
         loop {
             if state.ends || (self.stop)() {
                 return None;
+            }
+            if state.is_alone {
+                return Some(News::Reply(PeerReply::Alone { first_is_lost: state.first_is_lost }));
             }
             if let Some(news) = news(&mut state, number, told)? {
                 return Some(news);
@@ -354,7 +365,7 @@ mod tests {
                     tries.fetch_add(1, Ordering::Relaxed);
                     vec![Contact { address, key: Some(theirs.clone()) }]
                 };
-                join(&find, &|_| None, (1, None), &|| false).map(|(_, place)| place.number)
+                join(&find, &|_| None, (1, None), (&(), &|| false)).map(|(_, place)| place.number)
             });
             while server.queue().waiting.is_empty() && tries.load(Ordering::Relaxed) < 2 {
                 std::thread::sleep(Duration::from_millis(1));

@@ -49,6 +49,8 @@ pub(crate) struct NodeState {
     pub(crate) ends: bool,
     /// It reads the file system although it is not the first node: what it has from there is not passed on.
     pub(crate) is_alone: bool,
+    /// It does so since the first node is lost.
+    pub(crate) first_is_lost: bool,
     /// The note of the first node's users.
     pub(crate) note: Option<JobNote>,
     /// The time that the file system takes for a part on the first node, as others told.
@@ -106,6 +108,7 @@ impl<'a> SharedState<'a> {
             useful: Duration::ZERO,
             ends: false,
             is_alone: false,
+            first_is_lost: false,
             note: None,
             file_told: None,
             file_measured: None,
@@ -229,15 +232,13 @@ impl<'a> SharedState<'a> {
         self.lock().note.as_ref().is_some_and(JobNote::is_last)
     }
 
-    /// The node reads the file system. Parts that the first node did not seal are not passed on: those who fetch from this node turn
-    /// to its ancestors.
-    pub(crate) fn withdraw(&self) {
+    /// The node reads the file system. Parts that the first node did not seal are not passed on: those who fetch from this node are
+    /// told so, and turn to its ancestors.
+    pub(crate) fn withdraw(&self, first_is_lost: bool) {
         let mut state = self.lock();
         // The first node is the one whose reading counts.
         state.is_alone = state.places.is_none();
-        if state.is_alone {
-            state.send_away();
-        }
+        state.first_is_lost = first_is_lost;
         drop(state);
         self.tell();
     }

@@ -81,12 +81,18 @@ impl Job {
     }
 
     fn first(&self, listener: &TcpListener, nodes: u32, stop: &AtomicBool) -> Ended {
-        let role = SpreadRole::First { key: &key(), credential: None, nodes };
+        let role = SpreadRole::First { key: &key(), credential: None, nodes, is_numbered: false };
         self.node(&self.path(), listener, role, None, stop)
     }
 
     fn other(&self, first: SocketAddr, key: &MeetingKey, stop: &AtomicBool) -> Ended {
-        let find = || vec![Contact { address: first, key: Some(key.clone()) }];
+        self.other_of(&[first], key, stop)
+    }
+
+    /// A node that looks for the first one at these addresses.
+    fn other_of(&self, places: &[SocketAddr], key: &MeetingKey, stop: &AtomicBool) -> Ended {
+        let contact = |address: &SocketAddr| Contact { address: *address, key: Some(key.clone()) };
+        let find = || places.iter().map(contact).collect();
         self.node(&self.path(), &listener(), SpreadRole::Other { find: &find, redeem: &|_| None }, None, stop)
     }
 }
@@ -108,6 +114,35 @@ fn one_node_reads_and_all_have_it() {
         let tally = job.first(&first, 8, &GOES_ON).unwrap();
         let bytes = job.content.len() as u64;
         assert_eq!((tally.nodes, tally.file, tally.peers, tally.left), (8, bytes, 7 * bytes, 0));
+    });
+}
+
+/// Nodes that know their numbers and the addresses of all. The key goes from parent to child, in a credential.
+#[test]
+fn nodes_that_know_their_places_ask_the_first_one_for_nothing() {
+    const NODES: u32 = 8;
+    let job = Job::new(13);
+    let listeners: Vec<TcpListener> = (0..NODES).map(|_| listener()).collect();
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    let at = |number: u32| vec![addresses[number as usize]];
+    std::thread::scope(|scope| {
+        for (number, listener) in (1..NODES).zip(&listeners[1..]) {
+            let (job, at) = (&job, &at);
+            scope.spawn(move || {
+                let redeem = |credential: &[u8]| (credential == b"of the job").then(key);
+                let role = SpreadRole::Numbered { number, nodes: NODES, at, redeem: &redeem };
+                assert_eq!(job.node(&job.path(), listener, role, None, &GOES_ON).unwrap().file, 0);
+            });
+        }
+        // The first node comes last.
+        std::thread::sleep(Duration::from_millis(50));
+        let (key, credential) = (key(), || Some(b"of the job".to_vec()));
+        let role =
+            SpreadRole::First { key: &key, credential: Some(&credential), nodes: NODES, is_numbered: true };
+        let tally = job.node(&job.path(), &listeners[0], role, None, &GOES_ON).unwrap();
+        let bytes = job.content.len() as u64;
+        assert_eq!((tally.nodes, tally.file, tally.peers), (NODES, bytes, u64::from(NODES - 1) * bytes));
     });
 }
 
@@ -337,15 +372,19 @@ fn parts_that_users_are_reading_keep_no_other_part_waiting() {
 }
 
 /// Users who have waited for longer than any file takes.
-struct Hurried(Mutex<Vec<PartSource>>);
+#[derive(Default)]
+struct Hurried {
+    turns: Mutex<Vec<PartSource>>,
+    looks: AtomicU64,
+}
 
 impl Beside for Hurried {
     fn turns_to(&self, source: PartSource) {
-        self.0.lock().unwrap().push(source);
+        self.turns.lock().unwrap().push(source);
     }
 
     fn waited(&self) -> Duration {
-        Duration::from_secs(1000)
+        Duration::from_secs(1000 * self.looks.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -355,12 +394,12 @@ fn a_peer_that_is_slower_than_the_file_system_is_left() {
     // The first node tells an address at which a slow wire begins.
     let (first, slow) = (listener(), IpAddr::from([127, 0, 0, 2]));
     let at = first.local_addr().unwrap();
-    let (ends, users) = (AtomicBool::new(false), Hurried(Mutex::default()));
+    let (ends, users) = (AtomicBool::new(false), Hurried::default());
     std::thread::scope(|scope| {
         wire_from(scope, TcpListener::bind((slow, at.port())).unwrap(), at, (Harm::Slow, 0), &ends);
         let serving = scope.spawn(|| {
             let (copy, key) = (tempfile::tempfile().unwrap(), key());
-            let role = SpreadRole::First { key: &key, credential: None, nodes: 2 };
+            let role = SpreadRole::First { key: &key, credential: None, nodes: 2, is_numbered: false };
             let (path, listener, interface) = (job.path(), &first, Some(slow));
             let stop = &|| false;
             SpreadNode { path: &path, copy: &copy, beside: &(), old: None, listener, interface, role, stop }
@@ -372,7 +411,7 @@ fn a_peer_that_is_slower_than_the_file_system_is_left() {
         ends.store(true, Ordering::Relaxed);
         _ = serving.join().unwrap();
     });
-    assert_eq!(users.0.into_inner().unwrap(), [PartSource::Peer, PartSource::File]);
+    assert_eq!(users.turns.into_inner().unwrap(), [PartSource::Peer, PartSource::File]);
 }
 
 #[test]
@@ -552,7 +591,8 @@ impl Random {
     }
 }
 
-/// Nodes that come through harmful wires, and nodes that are killed. `QUELL_SPREAD_RUNS` and `QUELL_SPREAD_SEED` make more.
+/// Nodes that come through harmful wires, nodes that are killed, and nodes of another user. `QUELL_SPREAD_RUNS` and
+/// `QUELL_SPREAD_SEED` make more.
 #[test]
 fn whatever_peers_and_wires_do_every_node_ends_with_the_right_file() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
@@ -569,13 +609,18 @@ fn whatever_peers_and_wires_do_every_node_ends_with_the_right_file() {
             }
         }
     };
-    std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(work)));
+    std::thread::scope(|scope| (0..RUNS_AT_ONCE).for_each(|_| _ = scope.spawn(work)));
     assert_eq!(bad.into_inner(), 0);
 }
 
+/// They wait more than they compute.
+const RUNS_AT_ONCE: usize = 12;
+
 fn random_run(seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let job = Job::new(seed);
+    let (job, theirs) = (Job::new(seed), Job::new(seed + 1));
+    let (another_user, their_first) = (MeetingKey::of(&[b"of another user"]), listener());
+    let their_place = their_first.local_addr().unwrap();
     let first = listener();
     let at = first.local_addr().unwrap();
     let nodes = 2 + random.next(6) as u32;
@@ -583,20 +628,34 @@ fn random_run(seed: u64) {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (job, ends) = (&job, &ends);
+        if random.next(3) == 0 {
+            // One that asks the job's first node, and a first node where those of the job may look.
+            scope.spawn(|| {
+                // The job may end before it has given up.
+                let stranger = job.other(at, &another_user, ends);
+                assert!(stranger.is_ok_and(|stranger| stranger.peers == 0) || ends.load(Ordering::Relaxed));
+            });
+            scope.spawn(|| {
+                let role =
+                    SpreadRole::First { key: &another_user, credential: None, nodes: 0, is_numbered: false };
+                _ = theirs.node(&theirs.path(), &their_first, role, None, ends);
+            });
+        }
         let others: Vec<_> = stops[1..]
             .iter()
             .map(|stop| {
                 let after = random.next(job.content.len() as u64 * 2);
-                let at = match random.next(5) {
+                let at = match random.next(7) {
                     0 => wire(scope, at, (Harm::Poison, after), ends),
                     1 => wire(scope, at, (Harm::Cut, after), ends),
                     2 => wire(scope, at, (Harm::Partition, after), ends),
+                    3 => wire(scope, at, (Harm::Slow, after), ends),
                     _ => at,
                 };
                 let pause = Duration::from_millis(random.next(80));
                 scope.spawn(move || {
                     std::thread::sleep(pause);
-                    job.other(at, &key(), stop)
+                    job.other_of(&[their_place, at], &key(), stop)
                 })
             })
             .collect();
@@ -650,7 +709,7 @@ impl Beside for Noting {
 /// A first node with users.
 fn first_beside(path: &Path, listener: &TcpListener, beside: &dyn Beside, nodes: u32) {
     let (copy, key) = (tempfile::tempfile().unwrap(), key());
-    let role = SpreadRole::First { key: &key, credential: None, nodes };
+    let role = SpreadRole::First { key: &key, credential: None, nodes, is_numbered: false };
     let stop = &|| false;
     let node = SpreadNode { path, copy: &copy, beside, old: None, listener, interface: None, role, stop };
     node.spread(&mut |_| Ok(())).unwrap();

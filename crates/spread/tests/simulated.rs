@@ -15,6 +15,8 @@ fn run(job: &SimulatedJob) -> SimulatedRun {
 
 #[test]
 fn sixty_four_megabytes_reach_4096_nodes_in_less_than_a_second() {
+    let numbered = run(&SimulatedJob { is_numbered: true, ..SimulatedJob::new(4096, IMAGE) });
+    assert!(numbered.seconds < 0.3);
     let run = run(&SimulatedJob::new(4096, IMAGE));
     // The places of 4096 nodes, and then twice the file on a link.
     assert!((0.5..0.6).contains(&run.seconds));
@@ -31,8 +33,20 @@ fn the_nodes_of_a_hundred_thousand_ranks_have_the_file_within_half_a_second() {
 }
 
 #[test]
+fn a_hundred_thousand_nodes_that_start_in_one_moment_place_themselves() {
+    for milliseconds in [0, 300] {
+        let skew = Duration::from_millis(milliseconds);
+        let job = SimulatedJob { skew, ..SimulatedJob::new(100_000, IMAGE / 32) };
+        let run = run(&job);
+        assert_eq!((run.from_file, run.readers), (IMAGE / 32, 1));
+        assert!(run.seconds < 1.0);
+    }
+}
+
+#[test]
 fn a_hundred_thousand_nodes_that_a_launcher_starts_in_ten_seconds_have_it_a_moment_later() {
-    let job = SimulatedJob { skew: Duration::from_secs(10), ..SimulatedJob::new(100_000, IMAGE / 8) };
+    let skew = Duration::from_secs(10);
+    let job = SimulatedJob { skew, is_numbered: false, ..SimulatedJob::new(100_000, IMAGE / 8) };
     let run = run(&job);
     assert!(run.seconds < 10.3 && run.slowest_node < 0.3);
     assert_eq!((run.from_file, run.readers, run.refused), (IMAGE / 8, 1, 0));
@@ -95,11 +109,14 @@ fn dead_nodes_cost_those_below_them_a_silence_each() {
 
 #[test]
 fn without_the_first_node_every_other_one_reads_the_file_system() {
-    let dies = vec![(0, SimulatedFault::Dies(Duration::from_millis(20)))];
-    let run = run(&SimulatedJob { faults: dies, ..SimulatedJob::new(32, IMAGE) });
-    assert_eq!(run.readers, 31);
-    // Each waits for the one above it, which lives, until that one has given up in turn: a silence or two a level.
-    assert!(run.from_file <= 32 * IMAGE && run.seconds < 60.0);
+    let dies = vec![(0, SimulatedFault::Dies(Duration::from_millis(60)))];
+    for nodes in [32, 500] {
+        let run = run(&SimulatedJob { faults: dies.clone(), ..SimulatedJob::new(nodes, IMAGE) });
+        assert_eq!(run.readers, nodes - 1);
+        // A silence, a try of the second level, and the files of all: no node waits for those above it one after the other.
+        assert!(run.from_file <= u64::from(nodes) * IMAGE);
+        assert!(run.seconds < 3.0 + run.from_file as f64 / 1e9);
+    }
 }
 
 #[test]

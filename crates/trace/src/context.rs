@@ -1,7 +1,7 @@
 //! The context of a recording, which later stages could only guess: mounts, links, libraries, search variables, file
 //! identities.
 
-use crate::{Execution, Nanos, PathId, Process, ProcessId, Thread};
+use crate::{Execution, Import, Nanos, PathId, Process, ProcessId, Thread};
 use serde::{Deserialize, Serialize};
 
 /// A mount of the recording. Range: index into [`Context::mounts`].
@@ -243,6 +243,8 @@ pub struct Context {
     pub variables: Vec<Variable>,
     /// Shape: one a file.
     pub stripes: Vec<Stripe>,
+    /// Shape: sorted by begin; empty where no hook was asked for.
+    pub imports: Vec<Import>,
 }
 
 /// True for a variable that is kept in a trace; the whole environment never is. Beside those that are known, a list of

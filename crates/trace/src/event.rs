@@ -63,7 +63,7 @@ pub struct Event {
     pub path: Option<PathId>,
     /// The second path argument as given: the new name of `rename`, `link` and `symlink`.
     pub path2: Option<PathId>,
-    /// Flags or command: of `open`, the `AT_` flags, `mmap`'s protection in the high and flags in the low half,
+    /// Flags or command: of `open`, with `openat2`'s `resolve` in the high half, the `AT_` flags, `mmap`'s protection in the high and flags in the low half,
     /// `fcntl`'s and `ioctl`'s command, `lseek`'s origin, `access`'s mode.
     pub flags: u64,
     /// Bytes asked for by a data call; `fcntl`'s argument; `close_range`'s last descriptor.

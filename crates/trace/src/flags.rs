@@ -14,6 +14,11 @@ pub const O_CLOEXEC: u64 = 0o2_000_000;
 pub const O_PATH: u64 = 0o10_000_000;
 pub const O_TMPFILE: u64 = 0o20_200_000;
 
+/// The place of `resolve` of `struct open_how` in the flags of `openat2`, in which the kernel accepts no `open` flag yet.
+pub const RESOLVE_SHIFT: u32 = 32;
+/// Source: `openat2(2)`.
+pub const RESOLVE_IN_ROOT: u64 = 0x10 << RESOLVE_SHIFT;
+
 // Source: `openat(2)`, `linkat(2)`, `statx(2)`.
 pub const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 pub const AT_SYMLINK_FOLLOW: u64 = 0x400;

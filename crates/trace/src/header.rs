@@ -1,6 +1,7 @@
 //! The JSON header of a recording: the command, the user, the command's end, and the completeness of the recording.
 
 use crate::{Exit, NodeId, RankId};
+use quell_counters::ClientCounters;
 use serde::{Deserialize, Serialize};
 
 /// First field of every header. Part of the format.
@@ -102,6 +103,10 @@ pub struct Header {
     pub node: Option<NodeId>,
     /// Job and step as the launcher names them.
     pub job: Option<String>,
+    /// Counters of the clients of shared file systems on this node; `None` where there are none, in recordings of ranks other than
+    /// the first, and in those of older versions of quell.
+    #[serde(default)]
+    pub client_counters: Option<ClientCounters>,
 }
 
 impl Header {
@@ -135,6 +140,7 @@ impl Header {
             ranks: None,
             node: None,
             job: None,
+            client_counters: None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod event;
 mod fd;
 pub mod flags;
 pub mod header;
+pub mod imports;
 pub mod loaded;
 pub mod path;
 pub mod process;
@@ -37,11 +38,13 @@ pub use context::{Context, ElfFile, FileIdentity, Mount, MountId, ServedBy, Stri
 pub use event::{Event, Outcome};
 pub use fd::Fd;
 pub use header::{Completeness, Ended, Header, RecorderFacts};
+pub use imports::Import;
 pub use path::{PathId, PathTable};
 pub use process::{Execution, Exit, Process, Thread};
 /// Types of this crate's interface.
 pub use quell_base::{Bytes, Errno, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
 pub use recording::{Recording, Trace};
+pub use store::spool::SeenPlace;
 pub use store::{TraceError, end_on_reader_panic};
 pub use touched::{Extent, Touched};
 pub use writer::Writer;

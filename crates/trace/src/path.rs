@@ -10,9 +10,13 @@ use std::sync::Arc;
 pub struct PathId(pub u32);
 
 /// The length limit of a path. The kernel refuses a path of this many bytes (`PATH_MAX` of `linux/limits.h`, which
-/// includes the terminating zero). Paths that programs reach step by step through descriptors stay unknown beyond it.
-/// Unit: bytes. A reader refuses a trace with a longer path.
+/// includes the terminating zero). Unit: bytes.
 pub const LONGEST: usize = 4096;
+
+/// The length limit of a resolved path. Programs reach longer ones step by step, by their working directory and descriptors;
+/// beyond this one they stay unknown, because readers keep every parent directory of a path. Unit: bytes. A reader refuses a
+/// trace with a longer path.
+pub const LONGEST_TARGET: usize = 4 * LONGEST;
 
 /// All distinct paths of a recording, as passed by programs or as resolved.
 #[derive(Clone, Debug, Default)]

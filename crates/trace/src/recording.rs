@@ -1,7 +1,7 @@
 //! Reads recordings. One directory is one recording; recordings that are read together are one trace.
 
 use crate::header::{FORMAT, VERSION};
-use crate::path::LONGEST;
+use crate::path::{LONGEST, LONGEST_TARGET};
 use crate::resolve::{NoFileSystem, Resolver};
 use crate::store::spool::{SpoolNote, SpoolReader, SpoolRecord};
 use crate::store::sums::Sums;
@@ -112,10 +112,12 @@ impl Trace {
 /// Refuses overlong paths: readers keep every parent directory of a path, so that a long path would exhaust memory.
 fn refuse_long(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
     // The table stores a byte of a link's content as at most four bytes.
-    let is_long = paths.iter().any(|(_, path)| path.len() > LONGEST)
+    let is_long = paths.iter().any(|(_, path)| path.len() > LONGEST_TARGET)
         || context.links.iter().any(|link| link.target.len() > 4 * LONGEST);
     match is_long {
-        true => Err(TraceError::damaged(directory, format!("it has a path of more than {LONGEST} bytes"))),
+        true => {
+            Err(TraceError::damaged(directory, format!("it has a path of more than {LONGEST_TARGET} bytes")))
+        }
         false => Ok(()),
     }
 }
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn paths_that_no_kernel_takes_are_refused() {
         for (length, target, is_sound) in
-            [(LONGEST, 4 * LONGEST, true), (LONGEST + 1, 1, false), (1, 4 * LONGEST + 1, false)]
+            [(LONGEST_TARGET, 4 * LONGEST, true), (LONGEST_TARGET + 1, 1, false), (1, 4 * LONGEST + 1, false)]
         {
             let mut paths = PathTable::default();
             let path = paths.intern(&vec![b'/'; length]);

@@ -17,7 +17,7 @@ pub enum FlagsKind {
     Mapping(u8, u8),
     /// `open` flags, whose values differ between architectures.
     Open(u8),
-    /// The first word of the `struct open_how` that this argument points to.
+    /// The `open` flags and, in the high half, the `resolve` flags of the `struct open_how` that this argument points to.
     OpenHow(u8),
     /// `creat`, which is `open` with fixed flags.
     Creat,

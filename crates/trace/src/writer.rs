@@ -1,19 +1,20 @@
 //! Writes a recording: first a spool that survives the recorder's death, then the Parquet files.
 
 use crate::context::{InheritedFd, NamespaceChange};
-use crate::path::LONGEST;
+use crate::path::LONGEST_TARGET;
 use crate::resolve::{Links, NoFileSystem, Resolver};
 use crate::store::create;
 use crate::store::events::{self, EventWriter};
-use crate::store::spool::{SeenFile, SpoolNote, SpoolReader, SpoolRecord, SpoolWriter};
+use crate::store::spool::{SeenFile, SeenPlace, SpoolNote, SpoolReader, SpoolRecord, SpoolWriter};
 use crate::store::sums::Sums;
 use crate::store::tables;
 use crate::touched::{Collected, Extent};
 use crate::{
-    Completeness, Context, ElfFile, Ended, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos,
-    PathId, PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
+    Completeness, Context, ElfFile, Ended, Event, Execution, Exit, FileIdentity, Header, Import, Mount,
+    Nanos, PathId, PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
 use quell_base::files::Folder;
+use quell_counters::ClientCounters;
 use std::path::Path;
 
 /// A recording being written.
@@ -63,6 +64,14 @@ pub struct Ending {
     pub lost: u64,
     /// The reasons for lost events, and other remarks that readers need; one sentence each.
     pub notes: Vec<String>,
+    /// Counters of clients, where they were read.
+    pub client_counters: Option<ClientCounters>,
+}
+
+/// True while a [`Writer`], on a node with which the file system shares locks, writes this trace.
+pub fn is_being_written(directory: &Path) -> bool {
+    let spool = std::fs::File::open(directory.join("spool"));
+    spool.is_ok_and(|spool| matches!(spool.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 impl Writer {
@@ -77,7 +86,10 @@ impl Writer {
         })?;
         let begin = || {
             write_header(&folder, &header, &Sums::default())?;
-            SpoolWriter::create(create(&folder, "spool")?)
+            let spool = create(&folder, "spool")?;
+            // A file system without locks loses only the answer of `is_being_written`.
+            _ = spool.0.try_lock();
+            SpoolWriter::create(spool)
         };
         let spool = match begin() {
             Ok(spool) => spool,
@@ -90,13 +102,13 @@ impl Writer {
         Ok(Self { folder, header, spool, paths: PathTable::default(), processes: 0, threads: 0, events: 0 })
     }
 
-    /// The number of a path as the program passed it. A path longer than [`LONGEST`], which names nothing, is cut
+    /// The number of a path as the program passed it. A path longer than [`LONGEST_TARGET`] is cut
     /// there.
     ///
     /// # Errors
     /// [`TraceError::Io`] as for all appends: usually a full disk.
     pub fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError> {
-        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        let bytes = &bytes[..bytes.len().min(LONGEST_TARGET)];
         let known = self.paths.len();
         let id = self.paths.intern(bytes);
         if id.0 as usize == known {
@@ -166,10 +178,14 @@ impl Writer {
         self.spool.note(&SpoolNote::Inherited(fd))
     }
 
-    /// Records the file that an observer saw behind a descriptor at the call of the event appended next. It overrides
-    /// the replayed state. `place` is a descriptor, [`Fd::WORKING_DIRECTORY`], or [`Fd::NONE`] for the file that the
-    /// call opened; `path` is `None` for a file without a path.
-    pub fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError> {
+    /// Records the file that an observer saw at the call of the event appended next. It overrides the replayed state. `path` is
+    /// `None` for a file without a path.
+    pub fn seen(
+        &mut self,
+        thread: ThreadId,
+        place: SeenPlace,
+        path: Option<PathId>,
+    ) -> Result<(), TraceError> {
         self.spool.seen(SeenFile { thread, place, path })
     }
 
@@ -187,6 +203,21 @@ impl Writer {
     /// Marks the touched parts of a process as complete for the mappings that it had at its end.
     pub fn looked(&mut self, process: ProcessId) -> Result<(), TraceError> {
         self.spool.note(&SpoolNote::Looked(process))
+    }
+
+    /// Appends an import that begins.
+    pub fn importing(&mut self, import: Import) -> Result<(), TraceError> {
+        self.spool.note(&SpoolNote::Importing(import))
+    }
+
+    /// Ends the innermost import of a thread, which loaded the file `origin`.
+    pub fn imported(
+        &mut self,
+        thread: ThreadId,
+        at: Nanos,
+        origin: Option<String>,
+    ) -> Result<(), TraceError> {
+        self.spool.note(&SpoolNote::Imported { thread, at, origin })
     }
 
     /// The number of events appended so far.
@@ -213,7 +244,7 @@ impl Writer {
             match record {
                 SpoolRecord::Event(mut event) => {
                     resolver.resolve(&mut loaded.paths, ask, &mut event);
-                    files.seen(&event);
+                    files.seen(&event, resolver.sees(event.thread));
                     events.write(&event)?;
                 }
                 SpoolRecord::Note(SpoolNote::Looked(process)) => touched.looked(process),
@@ -241,12 +272,14 @@ impl Writer {
         self.header.recorder.events = self.events;
         self.header.recorder.lost = ending.lost;
         self.header.recorder.notes = ending.notes;
+        self.header.client_counters = ending.client_counters;
         let touched = touched.into_rows();
         if let Some(touched) = &touched {
             tables::write_touched(folder, touched)?;
         }
         let known = touched.map(|_| tables::TOUCHED);
-        let names: Vec<&str> = tables::names().chain([events::NAME]).chain(known).collect();
+        let imports = (!loaded.context.imports.is_empty()).then_some(tables::IMPORTS);
+        let names: Vec<&str> = tables::names().chain([events::NAME]).chain(known).chain(imports).collect();
         write_header(folder, &self.header, &Sums::of(folder, &names)?)?;
         folder.remove("spool").map_err(TraceError::io("remove", &folder.path_of("spool")))?;
         Ok(self.header)
@@ -281,14 +314,15 @@ struct Files {
 const MAPPED_FOR_EXECUTION: u64 = 4 << 32;
 
 impl Files {
-    fn seen(&mut self, event: &Event) {
+    /// Takes an event. A file that is not `visible` may be another one where the recorder looks.
+    fn seen(&mut self, event: &Event, visible: bool) {
         use crate::{Call, Class};
         self.last = event.target;
         let loads = match event.call {
             Call::Mmap => event.flags & MAPPED_FOR_EXECUTION != 0,
             call => call.class() == Class::Exec,
         };
-        if loads && event.outcome.is_success() {
+        if loads && visible && event.outcome.is_success() {
             self.loaded.extend(event.target);
         }
     }
@@ -359,6 +393,9 @@ fn apply(note: SpoolNote, context: &mut Context) {
         }
         SpoolNote::Execution(execution, variables) => {
             let number = context.executions.len() as u32;
+            // A new program knows nothing of the imports of the former.
+            let (thread, at) = (execution.thread, execution.at);
+            while end_import(context, thread, at, None) {}
             context.executions.push(execution);
             let variables = variables.into_iter();
             context.variables.extend(variables.map(|(name, value)| crate::Variable {
@@ -371,8 +408,20 @@ fn apply(note: SpoolNote, context: &mut Context) {
         SpoolNote::Namespace(change) => context.namespaces.push(change),
         SpoolNote::WorkingDirectory(path) => context.working_directory = Some(path),
         SpoolNote::Inherited(fd) => context.inherited.push(fd),
+        SpoolNote::Importing(import) => context.imports.push(import),
+        SpoolNote::Imported { thread, at, origin } => _ = end_import(context, thread, at, origin),
         SpoolNote::Identity { .. } | SpoolNote::Looked(_) => {}
     }
+}
+
+/// Ends the innermost import of a thread; false where it has none.
+fn end_import(context: &mut Context, thread: ThreadId, at: Nanos, origin: Option<String>) -> bool {
+    let mut imports = context.imports.iter_mut().rev();
+    let Some(import) = imports.find(|import| import.thread == thread && import.end.is_none()) else {
+        return false;
+    };
+    (import.end, import.origin) = (Some(at), origin);
+    true
 }
 
 /// `header.json` as written.

@@ -15,12 +15,24 @@ fn write(directory: &Path) {
     let mut writer = Writer::create(directory, header).unwrap();
     writer.event(&Event::new(Call::Sync)).unwrap();
     writer.looked(ProcessId(0)).unwrap();
+    writer
+        .importing(Import {
+            thread: ThreadId(0),
+            begin: Nanos(0),
+            end: None,
+            module: "json".into(),
+            file: None,
+            line: 0,
+            origin: None,
+        })
+        .unwrap();
     let ending = Ending {
         ended: Some(Ended::Exit),
         exit: Some(Exit::Status(0)),
         took: Some(Nanos(1)),
         lost: 0,
         notes: vec![],
+        client_counters: None,
     };
     writer.finish(ending, &mut NoFileSystem).unwrap();
 }

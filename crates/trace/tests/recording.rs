@@ -129,6 +129,7 @@ const ENDING: Ending = Ending {
     took: Some(Nanos(2_000_000_000)),
     lost: 1,
     notes: Vec::new(),
+    client_counters: None,
 };
 
 #[test]

@@ -64,6 +64,7 @@ class Trace(Generic[F]):
     elf = _Table("what each loaded program and library asks for")
     stripes = _Table("stripe layout, where the file system tells")
     touched = _Table("which parts of mapped files the processes touched")
+    imports = _Table("imports of Python programs, where `quell record --python` asked for them")
 
     def __init__(self, directories: List[str], frames: Optional[str] = None) -> None:
         found = sorted(((_header(path), path) for path in directories), key=_place)

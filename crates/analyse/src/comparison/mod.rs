@@ -52,5 +52,8 @@ fn side(summary: &Summary) -> ComparedRun {
         totals: summary.totals(),
         served: summary.served,
         doubts: summary.doubts(),
+        client_counters: summary
+            .client_counters()
+            .map(|(host, counters)| (host.to_owned(), counters.clone())),
     }
 }

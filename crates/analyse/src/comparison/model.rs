@@ -3,6 +3,7 @@
 use super::paths::Paths;
 use super::searches::EntryPair;
 use crate::{Doubt, Latency, Served, Totals};
+use quell_counters::ClientCounters;
 use quell_trace::Call;
 
 /// The two runs of a comparison.
@@ -35,6 +36,8 @@ pub struct ComparedRun {
     pub served: Served,
     /// Doubts that a reader must know beside the numbers.
     pub doubts: Vec<Doubt>,
+    /// A node's name, and the counters of its clients.
+    pub client_counters: Option<(String, ClientCounters)>,
 }
 
 /// One call in both runs.

@@ -59,11 +59,18 @@ impl<'a> Case<'a> {
         &'b self,
         directory: &'b [u8],
     ) -> impl Iterator<Item = (u32, &'a [u8], &'a PathCounts)> + use<'a, 'b> {
-        let first = self.paths.partition_point(|(path, _)| *path < directory);
+        self.beginning_with(directory).filter(move |(_, path, _)| is_within(path, directory))
+    }
+
+    /// Paths that begin with these bytes.
+    pub(super) fn beginning_with<'b>(
+        &'b self,
+        begin: &'b [u8],
+    ) -> impl Iterator<Item = (u32, &'a [u8], &'a PathCounts)> + use<'a, 'b> {
+        let first = self.paths.partition_point(|(path, _)| *path < begin);
         let all = self.paths[first..].iter().enumerate();
         all.map(move |(index, (path, counts))| ((first + index) as u32, *path, *counts))
-            .take_while(move |(_, path, _)| path.starts_with(directory))
-            .filter(move |(_, path, _)| is_within(path, directory))
+            .take_while(move |(_, path, _)| path.starts_with(begin))
     }
 
     /// The operations on one path.

@@ -1,6 +1,7 @@
 //! A finding as a rule writes it, before limits and totals are filled in.
 
 use super::case::Case;
+use super::command_change::CommandChange;
 use super::effect::Effect;
 use super::limits::FindingLimit;
 use super::{Cost, Counted, Finding, Remedy};
@@ -10,6 +11,12 @@ use super::{Cost, Counted, Finding, Remedy};
 pub(super) struct Found {
     pub(super) finding: Finding,
     pub(super) effect: Effect,
+    /// The roots of the image that is the remedy. Shape: empty where it is no image.
+    pub(super) image_roots: Vec<Vec<u8>>,
+    /// The remedy as a change of the recorded command, if it is one.
+    pub(super) command_change: Option<CommandChange>,
+    /// The client reads ahead: its servers see next to nothing of the requests.
+    pub(super) is_read_ahead: bool,
 }
 
 /// A finding of a rule before its effect is counted.
@@ -32,6 +39,8 @@ pub(super) struct RemedyDraft {
     cost: Cost,
     /// Metadata operations that the remedy takes away.
     effect: Effect,
+    image_roots: Vec<Vec<u8>>,
+    command_change: Option<CommandChange>,
 }
 
 impl RemedyDraft {
@@ -41,7 +50,30 @@ impl RemedyDraft {
         cost: Cost,
         effect: Effect,
     ) -> Self {
-        Self { text: text.into(), command: command.into(), cost, effect }
+        let (text, command) = (text.into(), command.into());
+        Self { text, command, cost, effect, image_roots: Vec::new(), command_change: None }
+    }
+
+    /// A variable that is set or goes, which costs nothing.
+    pub(super) fn variable(text: impl Into<String>, change: CommandChange, effect: Effect) -> Self {
+        let command = change.exported();
+        Self { command_change: Some(change), ..Self::of(text, command, Cost::Nothing, effect) }
+    }
+
+    /// The same with this command to show.
+    pub(super) fn with_command(self, command: String) -> Self {
+        Self { command, ..self }
+    }
+
+    /// Another command in the place of the recorded one, which costs nothing.
+    pub(super) fn instead(text: impl Into<String>, command: impl Into<String>, effect: Effect) -> Self {
+        let change = Some(CommandChange::Instead);
+        Self { command_change: change, ..Self::of(text, command, Cost::Nothing, effect) }
+    }
+
+    /// The same, as an image of these roots.
+    pub(super) fn with_roots(self, image_roots: Vec<Vec<u8>>) -> Self {
+        Self { image_roots, ..self }
     }
 }
 
@@ -58,7 +90,7 @@ impl Draft {
     }
 
     fn counted(self, case: &Case<'_>, counted: Counted, remaining: u64) -> Option<Found> {
-        let RemedyDraft { text, command, cost, effect } = self.change;
+        let RemedyDraft { text, command, cost, effect, image_roots, command_change } = self.change;
         let threshold = case.limit(self.limit);
         if self.measured <= threshold.value {
             return None;
@@ -80,7 +112,18 @@ impl Draft {
             counted,
             remedy,
         };
-        Some(Found { finding, effect })
+        Some(Found { finding, effect, image_roots, command_change, is_read_ahead: false })
+    }
+}
+
+impl Found {
+    /// Makes the remedy this one; what the finding counts stays.
+    pub(super) fn take(&mut self, case: &Case<'_>, change: RemedyDraft) {
+        let RemedyDraft { text, command, cost, effect, image_roots, command_change } = change;
+        let remedy = &mut self.finding.remedy;
+        remedy.metadata_operations_after = effect.after(case.total);
+        (remedy.text, remedy.command, remedy.cost) = (text, command, cost);
+        (self.effect, self.image_roots, self.command_change) = (effect, image_roots, command_change);
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Removal {
 pub(super) struct Effect {
     /// Shape: each path and kind once.
     pub(super) removals: Vec<Removal>,
+    /// Operations that disappear and are on no path that counts.
+    pub(super) elsewhere: u64,
     /// Operations that come instead.
     pub(super) added: u64,
 }
@@ -48,14 +50,14 @@ impl Effect {
         }
     }
 
-    /// Operations that disappear when nothing else is applied.
+    /// Operations on paths that disappear when nothing else is applied.
     pub(super) fn removed(&self) -> u64 {
         self.removals.iter().map(|removal| removal.count).sum()
     }
 
     /// Of `total` operations, those that remain when nothing else is applied.
     pub(super) fn after(&self, total: u64) -> u64 {
-        total.saturating_sub(self.removed()) + self.added
+        total.saturating_sub(self.removed() + self.elsewhere) + self.added
     }
 }
 
@@ -68,6 +70,7 @@ pub(super) struct RemedySum {
     paths: HashMap<u32, [u64; KINDS]>,
     whole: HashMap<u32, u64>,
     removed: u64,
+    elsewhere: u64,
     added: u64,
 }
 
@@ -75,6 +78,7 @@ impl RemedySum {
     /// Applies one more remedy. `operations` tells how many there are on a path.
     pub(super) fn apply(&mut self, effect: &Effect, operations: &dyn Fn(u32) -> u64) {
         self.added += effect.added;
+        self.elsewhere = self.elsewhere.max(effect.elsewhere);
         for removal in &effect.removals {
             let before = self.of(removal.path, operations);
             match removal.kind {
@@ -93,7 +97,7 @@ impl RemedySum {
 
     /// Of `total` operations, those that remain.
     pub(super) fn after(&self, total: u64) -> u64 {
-        total.saturating_sub(self.removed) + self.added
+        total.saturating_sub(self.removed + self.elsewhere) + self.added
     }
 
     /// The operations that are removed on a path.

@@ -8,7 +8,7 @@ use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::{Effect, RemovedKind};
 use super::image;
 use super::limits::{MANY_CREATES, OPEN_CLOSE_CHURN, SMALL_FILE, SMALL_FILES_BY_EVERY_RANK};
-use super::words::{count, directory, number};
+use super::words::{count, directory, is_within, number, quoted};
 use crate::PathCounts;
 use quell_base::escape;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ fn asked_of_descriptors(counts: &PathCounts) -> u64 {
     u64::from(habits.fstats) * u64::from(habits.reopened) / u64::from(habits.opens.max(1))
 }
 
-const ONE_FILE: &str = "write them into one file (HDF5, NetCDF, tar); a directory of its own for each rank takes no create away, but \
-     keeps ranks from waiting for each other";
+const ONE_FILE: &str = "gather them in one container a node, from which `quell gather extract` takes them; or write them into one file \
+     (HDF5, NetCDF, tar); a directory of its own for each rank takes no create away, but keeps ranks from waiting for each other";
 
 /// `many-creates`.
 pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
@@ -74,25 +74,53 @@ pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
     else {
         return Vec::new();
     };
+    let gathered = gathered(case, directories.keys().copied());
     let mut effect = Effect::default();
-    for names in directories.values() {
-        // One file takes the place of all: of each operation, what its first name needs stays.
-        for (number, counts) in names.iter().skip(1) {
-            effect.remove(*number, RemovedKind::All, counts.metadata_operations);
-        }
+    // The server of the node answers for all that is made there.
+    for (number, _, counts) in
+        gathered.iter().flat_map(|home| case.within(home)).filter(|(_, _, counts)| made(counts))
+    {
+        effect.remove(number, RemovedKind::All, counts.metadata_operations);
     }
-    let command = format!("H5Fcreate(\"{}.h5\", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)", escape(worst));
+    let ranks = case.summary.data.ranks.iter().flatten().count() as u64;
+    let fewer = match ranks {
+        0 | 1 => String::new(),
+        ranks => {
+            let each = largest_count.div_ceil(ranks);
+            format!(
+                "; `quell predict create --nodes 1..{ranks} --files {each}` tells what a subset of the writers takes"
+            )
+        }
+    };
+    let flags: String = gathered.iter().map(|home| format!("--gather {} ", quoted(home))).collect();
+    let commands: Vec<_> = case.commands().map(|command| format!("quell run {flags}-- {command}")).collect();
     Draft {
         limit: &MANY_CREATES,
         measured: largest_count as f64,
         title: format!("{} were made in {}", count(largest_count, "file"), escape(worst)),
         evidence: largest(rows, |files, path| format!("{}: {}", escape(path), count(files, "name"))),
         operations: effect.removed(),
-        change: RemedyDraft::of(ONE_FILE, command, Cost::Program, effect),
+        change: RemedyDraft::of(format!("{ONE_FILE}{fewer}"), commands.join(" && "), Cost::Nothing, effect),
     }
     .over(case)
     .into_iter()
     .collect()
+}
+
+/// The directories to gather, which must be there before the run: of one that the program makes, the one above.
+///
+/// **Shape** sorted, none in another one.
+fn gathered<'a>(case: &Case<'a>, directories: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
+    let home = |mut path: &'a [u8]| {
+        while case.path(path).is_some_and(|(_, counts)| counts.habits.creates > 0) {
+            path = directory(path);
+        }
+        path
+    };
+    let mut homes: Vec<_> = directories.map(home).collect();
+    homes.sort_unstable();
+    homes.dedup_by(|later, earlier| is_within(later, earlier));
+    homes
 }
 
 /// `small-files-by-every-rank`.

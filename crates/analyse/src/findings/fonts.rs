@@ -1,8 +1,8 @@
 //! matplotlib without a directory that it may write to: at each start it reads every font of the system, for a list of fonts
 //! that it removes at its end.
 
-use super::Cost;
 use super::case::Case;
+use super::command_change::CommandChange;
 use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::{Effect, RemovedKind};
 use super::limits::FONT_CACHE;
@@ -52,10 +52,10 @@ pub(super) fn font_cache(case: &Case<'_>) -> Vec<Found> {
             format!("{}: {}", escape(place), count(operations, "operation"))
         }),
         operations,
-        change: RemedyDraft::of(
-            "give matplotlib a directory that it may write to; the first start fills it for all later ones",
-            "export MPLCONFIGDIR=\"$PWD/.matplotlib\"",
-            Cost::Nothing,
+        change: RemedyDraft::variable(
+            "give matplotlib a directory that it may write to; the first start fills it for all later ones, and a \
+             matplotlibrc elsewhere is then not read",
+            CommandChange::Set("MPLCONFIGDIR".to_owned(), "\"$PWD/.matplotlib\"".to_owned()),
             effect,
         ),
     }

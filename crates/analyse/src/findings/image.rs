@@ -7,7 +7,7 @@ use super::Cost;
 use super::case::Case;
 use super::draft::RemedyDraft;
 use super::effect::{Effect, RemovedKind};
-use super::words::{directory, is_within, quoted};
+use super::words::{directory, is_within};
 use crate::{RankingScope, local_roots, root_flags};
 use quell_trace::ServedBy;
 use std::ops::Range;
@@ -15,19 +15,33 @@ use std::ops::Range;
 /// The image that serves the paths of a finding. Where a network file system is asked, it holds everything below
 /// it that can be packed; on this node's own file systems it holds one directory, that of these paths.
 pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8], u64)>) -> RemedyDraft {
-    let (roots, option) = match case.scope {
-        RankingScope::Network => (network_roots(case), String::new()),
+    let roots = match case.scope {
+        RankingScope::Network => network_roots(case),
         RankingScope::All => match common_directory(paths) {
-            Some(root) => {
-                let option = format!(" --root {}", quoted(&root));
-                (vec![root], option)
-            }
-            None => {
-                let roots = local_roots(case.summary);
-                let option = root_flags(&roots);
-                (roots, option)
-            }
+            Some(root) => vec![root],
+            None => local_roots(case.summary),
         },
+    };
+    of_roots(case, roots)
+}
+
+/// One image of all these roots. Two would write the same file: a user cannot have both.
+pub(super) fn joined(case: &Case<'_>, mut roots: Vec<Vec<u8>>) -> RemedyDraft {
+    roots.sort_unstable();
+    // A directory sorts before all that lies in it, though not always next to it.
+    let mut outermost: Vec<Vec<u8>> = Vec::new();
+    for root in roots {
+        if !outermost.iter().any(|outer| is_within(&root, outer)) {
+            outermost.push(root);
+        }
+    }
+    of_roots(case, outermost)
+}
+
+fn of_roots(case: &Case<'_>, roots: Vec<Vec<u8>>) -> RemedyDraft {
+    let option = match case.scope {
+        RankingScope::Network => String::new(),
+        RankingScope::All => root_flags(&roots),
     };
     let (traces, image) = (case.summary.trace_words(), case.summary.image_word());
     let runs = case.commands().map(|command| format!("quell run {image} -- {command}"));
@@ -40,6 +54,7 @@ pub(super) fn serving<'a>(case: &Case<'a>, paths: impl Iterator<Item = (&'a [u8]
         Cost::Image,
         served(case, &roots),
     )
+    .with_roots(roots)
 }
 
 /// The mount points of network file systems that were asked, each an image's root if nothing forbids it.

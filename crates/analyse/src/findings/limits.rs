@@ -51,8 +51,12 @@ limits! {
         "opens of a recording, by a process that had opened the same file before";
     POLLING "polling" 200.0 "operations"
         "operations of a recording on names and directories that the program waits for";
+    PROGRAM_WRAPPERS "program-wrappers" 200.0 "operations"
+        "operations of a recording by shims of version managers and by commands such as `poetry run`, before the program";
     PYTHON_BYTECODE "python-bytecode" 50.0 "files"
         "modules of a recording for which no byte code was found";
+    PYTHON_DISTRIBUTIONS "python-distributions" 200.0 "operations"
+        "operations of a recording on the metadata of Python distributions, which a search for plugins or versions reads one by one";
     PYTHON_IMPORTS "python-imports" 200.0 "files"
         "Python modules that a recording opens one by one";
     PYTHON_USER_SITE "python-user-site" 20.0 "operations"

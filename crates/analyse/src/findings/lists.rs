@@ -153,7 +153,11 @@ impl Listed<'_, '_> {
             numbers.for_each(|(number, _)| *walked.entry(number).or_default() += entry.facts.walked);
         }
         walked.into_iter().for_each(|(number, count)| effect.remove(number, RemovedKind::NoLink, count));
-        let text = "take these entries out of the list for this program, which finds nothing in them";
+        self.beside(idle)
+            .into_iter()
+            .for_each(|(number, count)| effect.remove(number, RemovedKind::Missed, count));
+        let text = "take these entries out of the list for this program, which finds nothing in them; with other arguments something \
+                    may be found there";
         match &self.facts.source {
             ListSource::Variable { name, value } => {
                 let keys: Vec<_> = idle.iter().map(|entry| (entry.key, *entry.counts)).collect();
@@ -164,7 +168,8 @@ impl Listed<'_, '_> {
             ListSource::Arguments { option, command: words } => {
                 let kept =
                     |text: &str| !idle.iter().any(|entry| names(self.case, text, &entry.key.directory));
-                RemedyDraft::of(text, command(arguments(words, option, kept)), Cost::Nothing, effect)
+                let words = self.typed(words);
+                RemedyDraft::instead(text, command(arguments(&words, option, kept)), effect)
             }
             ListSource::Unknown { .. } => RemedyDraft::of(text, self.editor(), Cost::Setup, effect),
         }
@@ -192,7 +197,7 @@ impl Listed<'_, '_> {
                 };
                 let mut first = true;
                 let kept = |text: &str| !named(text) || std::mem::take(&mut first);
-                let mut words = arguments(words, option, kept);
+                let mut words = arguments(&self.typed(words), option, kept);
                 rename(&mut words, option, named);
                 format!("{whole}; {}", command(&words))
             }
@@ -201,11 +206,33 @@ impl Listed<'_, '_> {
         RemedyDraft::of(text, command, Cost::Setup, effect)
     }
 
+    /// The words of a command as they were typed, where it is the recorded one: those of an execution have hidden characters
+    /// escaped, such as the newlines of a program in an argument.
+    fn typed(&self, words: &[String]) -> Vec<String> {
+        let is_same = |typed: &&[String]| typed.iter().map(escape).eq(words.iter().cloned());
+        self.case.summary.commands().into_iter().find(is_same).unwrap_or(words).to_vec()
+    }
+
     /// The file that may hold the list.
     fn editor(&self) -> String {
         let ListSource::Unknown { read_before } = &self.facts.source else { return String::new() };
         let file = read_before.first().map(|file| format!("$EDITOR {}", quoted(file)));
         file.or_else(|| self.case.commands().next()).unwrap_or_default()
+    }
+
+    /// Misses beside all of these entries by their names with one ending: zsh asks for `DIRECTORY.zwc`, in which its functions may be.
+    fn beside(&self, idle: &[&Entry<'_>]) -> Vec<(u32, u64)> {
+        let mut endings: BTreeMap<&[u8], Vec<(u32, u64)>> = BTreeMap::new();
+        for entry in idle {
+            let begin = [&*entry.facts.resolved, b"."].concat();
+            for (number, path, counts) in self.case.beginning_with(&begin) {
+                let ending = &path[begin.len()..];
+                if counts.missed > 0 && !ending.contains(&b'/') {
+                    endings.entry(ending).or_default().push((number, counts.missed));
+                }
+            }
+        }
+        endings.into_values().filter(|misses| misses.len() == idle.len()).flatten().collect()
     }
 
     /// So many operations on each entry and in it, but not in another entry that lies in it.

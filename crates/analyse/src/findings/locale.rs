@@ -1,11 +1,11 @@
 //! Locales and message catalogues that are looked for by every program of a start, and are not there.
 
-use super::Cost;
 use super::case::Case;
+use super::command_change::CommandChange;
 use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::{Effect, RemovedKind};
 use super::limits::LOCALE_FILES;
-use super::words::{count, last, quoted};
+use super::words::{count, last};
 use crate::PathCounts;
 use quell_base::escape;
 
@@ -92,14 +92,14 @@ fn named_otherwise(variable: &str, name: &str, installed: &[u8], misses: Looked<
     let mut misses = misses;
     misses.effect.removals.retain(|removal| removal.kind != RemovedKind::Missed);
     let what = format!("looked for the locale {}, which is installed as {}", plain(name), escape(installed));
-    let command = format!("export {variable}={}", quoted(installed));
-    draft(what, "name the locale as it is installed", &command, misses)
+    let change = CommandChange::set(variable, installed);
+    draft(what, "name the locale as it is installed", change, misses)
 }
 
 fn not_installed(name: &str, looked: Looked<'_>) -> Draft {
     let text = "the locale is not installed, so programs run in the plain one all the same: ask for that";
     let what = format!("looked for the locale {}, which is not installed", plain(name));
-    draft(what, text, "export LC_ALL=C", looked)
+    draft(what, text, CommandChange::set("LC_ALL", "C"), looked)
 }
 
 fn not_translated(name: &str, looked: Looked<'_>) -> Draft {
@@ -107,7 +107,7 @@ fn not_translated(name: &str, looked: Looked<'_>) -> Draft {
     draft(
         format!("looked for messages in the language of {}", plain(name)),
         text,
-        "export LANGUAGE=C",
+        CommandChange::set("LANGUAGE", "C"),
         looked,
     )
 }
@@ -116,7 +116,7 @@ fn plain(name: &str) -> String {
     escape(name.as_bytes())
 }
 
-fn draft(what: String, text: &str, command: &str, looked: Looked<'_>) -> Draft {
+fn draft(what: String, text: &str, change: CommandChange, looked: Looked<'_>) -> Draft {
     let operations = looked.effect.removed();
     Draft {
         limit: &LOCALE_FILES,
@@ -127,6 +127,6 @@ fn draft(what: String, text: &str, command: &str, looked: Looked<'_>) -> Draft {
             format!("{}: {}", escape(place), count(operations, "operation"))
         }),
         operations,
-        change: RemedyDraft::of(text, command, Cost::Nothing, looked.effect),
+        change: RemedyDraft::variable(text, change, looked.effect),
     }
 }

@@ -12,6 +12,8 @@
 
 mod attributes;
 mod case;
+mod command_change;
+mod distributions;
 mod draft;
 mod effect;
 mod files;
@@ -32,9 +34,11 @@ mod python;
 mod readlinks;
 mod repeated;
 mod requests;
+mod scoped;
 mod search_paths;
 mod temporary;
 mod words;
+mod wrappers;
 
 pub use finding::{Cost, Counted, Finding, LimitsInForce, Remedy, Threshold};
 pub use limits::{FindingLimit, LIMITS};
@@ -53,12 +57,14 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["network-start-up"], network::start_up),
     (&["search-path-misses", "python-user-site"], search_paths::search_paths),
     (&["search-list-misses"], lists::lists),
+    (&["program-wrappers"], wrappers::wrappers),
     (&["polling"], polling::polling),
     (&["repeated-stats"], repeated::stats),
     (&["repeated-listings"], repeated::listings),
     (&["readlink-storm"], readlinks::readlinks),
     (&["python-imports"], python::imports),
     (&["python-bytecode"], python::bytecode),
+    (&["python-distributions"], distributions::distributions),
     (&["absent-attributes"], attributes::absent),
     (&["font-cache"], fonts::font_cache),
     (&["julia-without-image"], julia::julia),
@@ -106,8 +112,8 @@ pub fn findings(summary: &Summary, limits: &LimitsInForce) -> Vec<Finding> {
 
 fn found(case: &Case<'_>) -> Vec<Found> {
     let mut found: Vec<_> = RULES.iter().flat_map(|(_, rule)| rule(case)).collect();
-    found.sort_by_cached_key(|Found { finding, .. }| {
-        let rank = FindingRank::of(finding, case.total);
+    found.sort_by_cached_key(|found| {
+        let (rank, finding) = (FindingRank::of(found, case.total), &found.finding);
         (rank, Reverse(finding.operations), finding.code, finding.title.clone())
     });
     found
@@ -120,15 +126,19 @@ enum FindingRank {
     Free,
     /// A cause.
     Cause,
+    /// Reads of a file that the client has had from its server by the first.
+    ReadAhead,
     /// The sum of all causes.
     Sum,
 }
 
 impl FindingRank {
-    fn of(finding: &Finding, total: u64) -> Self {
+    fn of(Found { finding, is_read_ahead, .. }: &Found, total: u64) -> Self {
         let saved = total.saturating_sub(finding.remedy.metadata_operations_after);
         if finding.code == limits::NETWORK_START_UP.threshold.name {
             Self::Sum
+        } else if *is_read_ahead {
+            Self::ReadAhead
         } else if finding.remedy.cost == Cost::Nothing && saved.saturating_mul(NOTABLE) >= total && saved > 0
         {
             Self::Free

@@ -3,6 +3,8 @@
 use super::case::Case;
 use super::draft::Found;
 use super::effect::RemedySum;
+use super::image;
+use super::scoped;
 use super::{Cost, Counted, Finding};
 use std::cmp::Reverse;
 
@@ -13,6 +15,8 @@ pub struct RemedyPlan {
     pub metadata_operations: u64,
     /// Shape: remedies that cost nothing first, best first; each remedy once.
     pub steps: Vec<RemedyStep>,
+    /// All steps in one line, for the recorded command alone; `None` where they are not all changes of it.
+    pub in_one_line: Option<String>,
 }
 
 /// A remedy, with the findings that it is for.
@@ -31,9 +35,9 @@ pub struct RemedyStep {
 
 /// The plan for these findings.
 pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> RemedyPlan {
-    let mut left = remedies(found);
+    let mut left = remedies(case, found);
     let operations = |path| case.operations(path);
-    let (mut together, mut steps) = (RemedySum::default(), Vec::new());
+    let (mut together, mut steps, mut applied_steps) = (RemedySum::default(), Vec::new(), Vec::new());
     while let Some(next) = best(&left, &together, case.total, &operations) {
         let (found, codes) = left.remove(next);
         let mut applied = together.clone();
@@ -44,9 +48,12 @@ pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> RemedyPlan {
             continue;
         }
         together = applied;
-        steps.push(RemedyStep { finding: found.finding, codes, saves, together: together.after(case.total) });
+        let finding = found.finding.clone();
+        steps.push(RemedyStep { finding, codes, saves, together: together.after(case.total) });
+        applied_steps.push(found);
     }
-    RemedyPlan { metadata_operations: case.total, steps }
+    let in_one_line = scoped::in_one_line(case, applied_steps.iter()).filter(|_| !steps.is_empty());
+    RemedyPlan { metadata_operations: case.total, steps, in_one_line }
 }
 
 /// True where the steps before did nearly all that this one would do alone: it would not be a finding any more.
@@ -59,8 +66,8 @@ fn is_done(finding: &Finding, gain: u64, saves: u64) -> bool {
 const DONE: u64 = 10;
 
 /// Findings that one command removes are one remedy: that of the finding for which it does most; of
-/// equals, that with most operations.
-fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
+/// equals, that with most operations. An image is that of all its findings: on local disks each names directories of its own.
+fn remedies(case: &Case<'_>, found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
     let mut remedies: Vec<(Found, Vec<&'static str>)> = Vec::new();
     for found in found {
         let same = |(other, _): &&mut (Found, _)| is_same(&other.finding, &found.finding);
@@ -73,16 +80,26 @@ fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
                 if !codes.contains(&found.finding.code) {
                     codes.push(found.finding.code);
                 }
-                let worth = |Finding { remedy, operations, .. }: &Finding| {
-                    (remedy.metadata_operations_after, Reverse(*operations))
-                };
-                if worth(&found.finding) < worth(&other.finding) {
-                    *other = found;
-                }
+                merge(other, found);
             }
         }
     }
+    for (found, _) in remedies.iter_mut().filter(|(found, _)| found.finding.remedy.cost == Cost::Image) {
+        let whole = image::joined(case, std::mem::take(&mut found.image_roots));
+        found.take(case, whole);
+    }
     remedies
+}
+
+/// Keeps the finding whose own remedy does more, with the roots of both.
+fn merge(kept: &mut Found, mut found: Found) {
+    let worth = |Finding { remedy, operations, .. }: &Finding| {
+        (remedy.metadata_operations_after, Reverse(*operations))
+    };
+    if worth(&found.finding) < worth(&kept.finding) {
+        std::mem::swap(kept, &mut found);
+    }
+    kept.image_roots.append(&mut found.image_roots);
 }
 
 /// True where one step removes both: the same command, or an image, of which one is enough.

@@ -2,6 +2,7 @@
 
 use super::Cost;
 use super::case::Case;
+use super::command_change::CommandChange;
 use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::{Effect, RemovedKind};
 use super::image;
@@ -51,7 +52,7 @@ fn directories(amount: u64) -> String {
 }
 
 /// The directory and the name of the module that a file holds: `(/a, b)` of `/a/b.py` and `/a/__pycache__/b.*.pyc`.
-fn module(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn module(path: &[u8]) -> (&[u8], &[u8]) {
     let (home, name) = (directory(path), last(path));
     let home = if last(home) == b"__pycache__" { directory(home) } else { home };
     let stem = name.split(|&byte| byte == b'.').next().unwrap_or(name);
@@ -76,21 +77,20 @@ pub(super) fn bytecode(case: &Case<'_>) -> Vec<Found> {
         }
     }
     let files: u64 = homes.values().sum();
-    let variable = ["PYTHONDONTWRITEBYTECODE"]
-        .into_iter()
-        .find(|name| case.variable(name).is_some_and(|v| !v.is_empty()));
-    let (text, command, cost) = match variable {
-        Some(name) => (
+    let operations = effect.removed();
+    let change = match case.variable(KEEPS_NONE).is_some_and(|value| !value.is_empty()) {
+        true => RemedyDraft::variable(
             format!(
-                "let Python keep what it compiled: take {name} out of the environment and run once alone"
+                "let Python keep what it compiled, beside the sources: take {KEEPS_NONE} out of the environment and run once alone"
             ),
-            format!("unset {name}"),
-            Cost::Nothing,
+            CommandChange::Unset(KEEPS_NONE.to_owned()),
+            effect,
         ),
-        None => (
-            "compile them once, as a user who may write there".to_owned(),
+        false => RemedyDraft::of(
+            "compile them once, as a user who may write there",
             format!("python3 -m compileall -q {}", roots(&homes)),
             Cost::Setup,
+            effect,
         ),
     };
     let rows = homes.iter().map(|(directory, files)| (*files, *directory)).collect();
@@ -104,13 +104,16 @@ pub(super) fn bytecode(case: &Case<'_>) -> Vec<Found> {
         evidence: largest(rows, |files, directory| {
             format!("{}: {}", escape(directory), count(files, "module"))
         }),
-        operations: effect.removed(),
-        change: RemedyDraft::of(text, command, cost, effect),
+        operations,
+        change,
     }
     .over(case)
     .into_iter()
     .collect()
 }
+
+/// The variable by which Python writes no byte code.
+const KEEPS_NONE: &str = "PYTHONDONTWRITEBYTECODE";
 
 /// The topmost of these directories, for a command that goes into subdirectories itself.
 fn roots(homes: &BTreeMap<&[u8], u64>) -> String {

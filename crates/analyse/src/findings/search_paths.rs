@@ -2,6 +2,7 @@
 
 use super::Cost;
 use super::case::Case;
+use super::command_change::CommandChange;
 use super::draft::{Draft, Found, RemedyDraft, largest};
 use super::effect::Effect;
 use super::image;
@@ -151,7 +152,10 @@ pub(super) fn variable(
         SearchKind::Loader => (&[':', ';'], ":"),
         _ => (&[':'], ":"),
     };
-    let is_idle = |part: &&str| entries.iter().any(|(key, _)| names(case, part, &key.directory));
+    // An empty element is the working directory; of Lua's lists it is the list that is built in.
+    let is_built_in = |part: &str| part.is_empty() && separator == ";" && kind != SearchKind::Loader;
+    let is_idle =
+        |part: &&str| !is_built_in(part) && entries.iter().any(|(key, _)| names(case, part, &key.directory));
     let (idle, kept): (Vec<&str>, Vec<&str>) = value.split(separators).partition(is_idle);
     if idle.is_empty() {
         return None;
@@ -161,13 +165,16 @@ pub(super) fn variable(
     let mut value = value;
     let mut known = std::collections::BTreeSet::new();
     value.retain(|part| known.insert(*part));
-    let list = quoted(value.join(separator).as_bytes());
-    let command = match value.is_empty() {
-        true => format!("unset {name}"),
-        false => match case.only_command().filter(|_| moved) {
-            Some(command) => format!("{name}={list} {command}"),
-            None => format!("export {name}={list}"),
-        },
+    let mut list = value.join(separator);
+    if value.first().is_some_and(|part| is_built_in(part)) {
+        list.insert_str(0, separator);
+    }
+    if value.last().is_some_and(|part| is_built_in(part)) {
+        list.push_str(separator);
+    }
+    let change = match value.iter().all(|part| is_built_in(part)) {
+        true => CommandChange::Unset(name.to_owned()),
+        false => CommandChange::set(name, &list),
     };
     let (whose, finds) = match case.only_command() {
         Some(_) => ("this command", "finds"),
@@ -180,11 +187,19 @@ pub(super) fn variable(
         (true, _) => {
             format!("move these entries to the end of {name} for {whose}, which {finds} nothing in them")
         }
-        (false, 1) => format!("take this entry out of {name} for this program"),
-        (false, _) => format!("take these entries out of {name} for this program"),
+        (false, 1) => format!("take this entry out of {name}{OTHERS}"),
+        (false, _) => format!("take these entries out of {name}{OTHERS}"),
     };
-    Some(RemedyDraft::of(text, command, Cost::Nothing, effect.clone()))
+    let draft = RemedyDraft::variable(text, change, effect.clone());
+    Some(match case.only_command().filter(|_| moved) {
+        Some(command) => draft.with_command(format!("{name}={} {command}", quoted(&list))),
+        None => draft,
+    })
 }
+
+/// The warning that a removal may touch other runs, which the recording does not show.
+const OTHERS: &str =
+    " for this program; with other arguments, on another rank or for a plugin something may be found there";
 
 /// True where a part of a variable names this directory: as it is, or from the working directory of the command. Lua's parts
 /// are patterns of file names.
@@ -268,10 +283,9 @@ const UNSAFE: [&str; 2] = ["working directory", "directory of the script"];
 
 fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<RemedyDraft> {
     (kind == SearchKind::Python && UNSAFE.contains(&origin)).then(|| {
-        RemedyDraft::of(
+        RemedyDraft::variable(
             "Python 3.11 and later leave out where the program runs or lies; it imports nothing from there",
-            "export PYTHONSAFEPATH=1",
-            Cost::Nothing,
+            CommandChange::set("PYTHONSAFEPATH", "1"),
             without(case, SearchKind::Python, entries),
         )
     })
@@ -296,10 +310,9 @@ fn user_site_directory(case: &Case<'_>, entries: &Entries<'_>) -> Option<Found> 
         ),
         evidence: Vec::new(),
         operations: probes,
-        change: RemedyDraft::of(
-            "leave the user's site directory out of the list",
-            "export PYTHONNOUSERSITE=1",
-            Cost::Nothing,
+        change: RemedyDraft::variable(
+            "leave the user's site directory out of the list; what `pip install --user` puts there is then not found",
+            CommandChange::set("PYTHONNOUSERSITE", "1"),
             without(case, SearchKind::Python, entries),
         ),
     }

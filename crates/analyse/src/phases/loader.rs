@@ -53,6 +53,18 @@ impl Libraries {
     }
 }
 
+/// The library's name that was last not found. The loader asks for its directory next, to skip the directory from then on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AbsentLibrary(pub(super) Option<PathId>);
+
+impl AbsentLibrary {
+    /// `/a/lib/tls` after `/a/lib/tls/libx.so` was not found.
+    pub(super) fn lies_below(self, event: &Event, paths: &PathTable) -> bool {
+        let absent = self.0.map(|absent| paths.bytes(absent)).unwrap_or_default();
+        event.path.is_some_and(|path| absent.starts_with(paths.bytes(path)))
+    }
+}
+
 /// A program that is being loaded.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
@@ -61,8 +73,7 @@ pub(super) struct Loading {
     missing: usize,
     /// The file that is open, and its name as it was asked for.
     current: Option<(PathId, Option<u32>)>,
-    /// The name that was last not found: the loader then asks for its directories.
-    absent: Option<PathId>,
+    absent: AbsentLibrary,
     /// Something was mapped.
     pub(super) has_loaded: bool,
 }
@@ -90,7 +101,7 @@ impl Loading {
         match event.call.class() {
             Class::Open => self.opens(event, paths, libraries),
             Class::Access => names_loader(paths, event.path),
-            Class::Stat if event.path.is_some() => self.is_directory_of_absent(event, paths),
+            Class::Stat if event.path.is_some() => self.absent.lies_below(event, paths),
             Class::ReadLink => event.path.is_some_and(|path| paths.bytes(path) == b"/proc/self/exe"),
             Class::Map if about_current => {
                 self.map(libraries, paths);
@@ -119,15 +130,9 @@ impl Loading {
         }
         match event.target.filter(|_| event.outcome.is_success()) {
             Some(target) => self.current = Some((target, libraries.names.get(name).copied())),
-            None => self.absent = Some(path),
+            None => self.absent = AbsentLibrary(Some(path)),
         }
         true
-    }
-
-    /// `/a/lib/tls` after `/a/lib/tls/libx.so` was not found.
-    fn is_directory_of_absent(&self, event: &Event, paths: &PathTable) -> bool {
-        let absent = self.absent.map(|absent| paths.bytes(absent)).unwrap_or_default();
-        event.path.is_some_and(|path| absent.starts_with(paths.bytes(path)))
     }
 
     fn map(&mut self, libraries: &Libraries, paths: &PathTable) {

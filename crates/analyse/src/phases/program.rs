@@ -1,7 +1,7 @@
 //! One program on its way through its phases.
 
 use super::Phase;
-use super::loader::{Libraries, Linkage, Loading};
+use super::loader::{AbsentLibrary, Libraries, Linkage, Loading};
 use super::names::NameKind;
 use quell_trace::{Call, Class, Event, Nanos, PathId, PathTable};
 use std::ops::AddAssign;
@@ -87,6 +87,7 @@ struct WithinInit {
     tail: PhaseOperations,
     /// Operations in it that are not MPI's.
     others: u32,
+    absent: AbsentLibrary,
 }
 
 /// The meaning of a program's events.
@@ -140,7 +141,7 @@ impl PhaseProgram {
             && event.call.class() == Class::Open
             && event.outcome.is_success()
             && (kind.is_code() || kind.is_library());
-        if !self.initialises_mpi(event, kind, loads, counts, world.decided) {
+        if !self.initialises_mpi(event, kind, loads, counts, world) {
             self.initialises(event, loads, counts, world.decided);
         }
         self.last = self.last.max(event.end());
@@ -179,20 +180,19 @@ impl PhaseProgram {
         kind: NameKind,
         loads: bool,
         counts: PhaseOperations,
-        decided: &mut Decided,
+        world: &mut ProgramWorld<'_>,
     ) -> bool {
         let marks = kind.is_landmark() && counts.metadata_operations > 0 && !removes(event.call);
         match &mut self.mpi {
             Mpi::Before if marks => {
-                self.decide(Phase::Initialisation, event.start, decided);
-                let (since, until, tail) = (event.start, event.end(), PhaseOperations::default());
-                self.mpi = Mpi::Within(Box::new(WithinInit { counts, since, until, tail, others: 0 }));
+                self.decide(Phase::Initialisation, event.start, world.decided);
+                self.mpi = Mpi::Within(Box::new(WithinInit::begin(event, counts)));
                 true
             }
             Mpi::Within(within) => {
-                let takes = within.takes(event, kind, marks, loads && kind.is_code(), counts);
+                let takes = within.takes(event, kind, marks, loads && kind.is_code(), counts, world.paths);
                 if !takes {
-                    self.end_mpi(decided);
+                    self.end_mpi(world.decided);
                 }
                 takes
             }
@@ -229,6 +229,12 @@ impl PhaseProgram {
 }
 
 impl WithinInit {
+    /// It begins with this event, which has these counts.
+    fn begin(event: &Event, counts: PhaseOperations) -> Self {
+        let (since, until, tail) = (event.start, event.end(), PhaseOperations::default());
+        Self { counts, since, until, tail, others: 0, absent: AbsentLibrary::default() }
+    }
+
     /// Counts an event, if it may still be MPI's.
     fn takes(
         &mut self,
@@ -237,10 +243,16 @@ impl WithinInit {
         marks: bool,
         loads_code: bool,
         counts: PhaseOperations,
+        paths: &PathTable,
     ) -> bool {
         let is_metadata = counts.metadata_operations > 0;
-        let is_neutral =
-            event.target.is_none() || kind.is_system() || kind.is_library() || kind.is_landmark();
+        // The loader looks for a component's libraries in as many directories as the processor has features.
+        let class = event.call.class();
+        let is_loaders = kind.is_library() || class == Class::Stat && self.absent.lies_below(event, paths);
+        let is_neutral = event.target.is_none() || kind.is_system() || is_loaders || kind.is_landmark();
+        if class == Class::Open && kind.is_library() && !event.outcome.is_success() {
+            self.absent = AbsentLibrary(event.path);
+        }
         let follows = self.others == 0 && event.start <= Nanos(self.until.0.saturating_add(NEXT.0));
         if marks || is_metadata && is_neutral && follows {
             let tail = std::mem::take(&mut self.tail);

@@ -437,7 +437,9 @@ impl List {
         let mut names: BTreeMap<&[u8], Vec<(usize, PathNode, Asked)>> = BTreeMap::new();
         for (node, asked) in table.asked.iter().filter(|(_, asked)| asked.operations > 0) {
             if let Some(position) = self.entry_of(*node, tree) {
-                let name = tree.below(self.elements[position], *node);
+                // `DIRECTORY/.` is the directory.
+                let name = Some(tree.below(self.elements[position], *node)).filter(|name| *name != b".");
+                let name = name.unwrap_or_default();
                 names.entry(name).or_default().push((position, *node, *asked));
             }
         }
@@ -484,9 +486,11 @@ impl List {
     ) {
         let mut rows: Vec<ListRow> =
             self.elements.iter().map(|node| ListRow::of_directory(tree.text(*node))).collect();
-        for (name, calls) in self.names(table, tree) {
-            let wanted = count_name(name, &calls, tree, &mut rows);
-            let name = if name.is_empty() { &b"(the directory itself)"[..] } else { name };
+        let names = self.names(table, tree);
+        let hits = Hits::of(&names);
+        for (name, calls) in &names {
+            let wanted = count_name(name, calls, &hits, tree, &mut rows);
+            let name = if name.is_empty() { &b"(the directory itself)"[..] } else { *name };
             let key = WantedKey { kind: SearchKind::Other, name: name.into(), asked_by: None };
             searches.wanted.entry(key).or_default().add(wanted);
         }
@@ -527,24 +531,54 @@ impl ListRow {
     }
 }
 
+/// The entries in which searches ended, by the stem of what was found: a search for `m` may ask for `m.js`, `m.json` and `m.node` in
+/// each entry.
+struct Hits<'t>(HashMap<&'t [u8], Vec<usize>>);
+
+impl<'t> Hits<'t> {
+    /// Shape of `names`: by name, as [`count_name`] takes them.
+    fn of(names: &BTreeMap<&'t [u8], Vec<(usize, PathNode, Asked)>>) -> Self {
+        let mut hits = HashMap::<_, Vec<usize>>::new();
+        for (name, calls) in names.iter().filter(|(name, _)| !name.is_empty()) {
+            let found = calls.iter().filter(|(_, _, asked)| asked.found).map(|(row, ..)| *row);
+            hits.entry(stem(name)).or_default().extend(found);
+        }
+        Self(hits)
+    }
+
+    /// True if the search for a name that was found nowhere ended in an entry in which it was not asked for: another name with its
+    /// stem comes first.
+    fn come_before(&self, name: &[u8], calls: &[(usize, PathNode, Asked)]) -> bool {
+        let ends = self.0.get(stem(name)).map_or(&[][..], Vec::as_slice);
+        !ends.is_empty() && !ends.iter().any(|end| calls.iter().any(|(row, ..)| row == end))
+    }
+}
+
+/// The name up to its first dot.
+fn stem(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == b'.').next().unwrap_or(name)
+}
+
 /// Counts the calls on one name in the rows of the entries in which it was looked for; `name` is empty for the entries
 /// themselves. Shape of `calls`: row, path and calls, in the order of the first calls.
 fn count_name(
     name: &[u8],
     calls: &[(usize, PathNode, Asked)],
+    hits: &Hits<'_>,
     tree: &PathNodes<'_>,
     rows: &mut [ListRow],
 ) -> WantedCounts {
     let itself = name.is_empty();
     let is_found = !itself && calls.iter().any(|(_, _, asked)| asked.found);
+    let is_preceded = !itself && !is_found && hits.come_before(name, calls);
     let mut wanted = WantedCounts { searches: 1, ..WantedCounts::default() };
     for (index, (position, node, asked)) in calls.iter().enumerate() {
         let row = &mut rows[*position];
         let (probes, missed) = (u64::from(asked.operations), u64::from(asked.missed));
         let hit = asked.found && !itself;
         row.counts.add(EntryCounts { position: 0, searches: 1, probes, missed, hits: hit.into() });
-        // In one directory, a name would be asked for where it was found, or once in vain.
-        if !(if is_found { asked.found } else { index == 0 }) {
+        // In one directory, a name would be asked for where it was found, or once in vain, unless the search ends before.
+        if !(if is_found { asked.found } else { index == 0 && !is_preceded }) {
             row.entry.spare += probes;
         }
         if let Some([directory @ .., b'/']) = tree.text(asked.resolved).strip_suffix(name).filter(|_| !itself)

@@ -35,7 +35,15 @@ fn creates() {
         made.repeat(5, Call::Mkdir, "/lustre/other", FOUND).summary()
     };
     let finding = fires_above("many-creates", 1000, storm);
-    assert_eq!(finding.remedy.metadata_operations_after, 1 + 5);
+    assert_eq!(finding.remedy.metadata_operations_after, 5);
+    // A directory that the program makes is not there yet.
+    let mut made = Made::of(&["app"]);
+    made.call(Call::Mkdir, "/lustre/out/run", FOUND);
+    (0..2000).for_each(|n| made.call(Call::Openat, &format!("/lustre/out/run/{n}"), FOUND).flags = O_CREAT);
+    assert_eq!(
+        of("many-creates", &made.summary())[0].remedy.command,
+        "quell run --gather /lustre/out -- app"
+    );
 }
 
 #[test]

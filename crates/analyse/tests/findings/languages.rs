@@ -98,6 +98,48 @@ fn locales() {
 }
 
 #[test]
+fn a_shim_that_asks_for_files_before_its_program() {
+    let storm = |operations| {
+        let mut made = Made::of(&["python3", "app.py"]);
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect();
+        let (shim, program) =
+            (words("bash /lustre/shims/python3 app.py"), words("/lustre/3.11/bin/python3 app.py"));
+        made.context.executions =
+            vec![Execution::of(0, Nanos(5), shim), Execution::of(0, Nanos(25), program)];
+        for n in 1..operations {
+            made.call(Call::Openat, &format!("/lustre/shims/hooks/{n}"), ABSENT).start = Nanos(10);
+        }
+        made.call(Call::Execve, "/lustre/3.11/bin/python3", FOUND).start = Nanos(20);
+        for n in 0..7 {
+            made.call(Call::Openat, &format!("/lustre/3.11/lib/{n}.py"), FOUND).start = Nanos(30);
+        }
+        made.summary()
+    };
+    let finding = fires_above("program-wrappers", 200, storm);
+    assert_eq!(finding.remedy.metadata_operations_after, 7);
+    assert_eq!(finding.remedy.command, "/lustre/3.11/bin/python3 app.py");
+}
+
+#[test]
+fn metadata_of_distributions_that_is_read_for_plugins() {
+    let storm = |distributions, library: &str| {
+        let mut made = Made::of(&["python3", "app.py"]);
+        for n in 0..distributions {
+            let found = if n % 2 == 0 { FOUND } else { ABSENT };
+            made.call(Call::Openat, &format!("/lustre/env/p{n}-1.0.dist-info/entry_points.txt"), found);
+        }
+        made.call(Call::Openat, library, FOUND);
+        made.summary()
+    };
+    let finding = fires_above("python-distributions", 200, |n| storm(n, "/lustre/env/importlib/__init__.py"));
+    assert_eq!(finding.evidence, ["/lustre/env: 201 operations on 201 distributions"]);
+    assert_eq!(finding.remedy.metadata_operations_after, 0);
+    let eager = "/lustre/env/pkg_resources/__pycache__/__init__.cpython-311.pyc";
+    let finding = of("python-distributions", &storm(300, eager)).remove(0);
+    assert!(finding.evidence[1].starts_with("pkg_resources"), "{finding:?}");
+}
+
+#[test]
 fn a_list_of_fonts_that_is_made_at_each_start() {
     let storm = |questions, list: &dyn Fn(&mut Made)| {
         let mut made = Made::of(&["python3", "plot.py"]);

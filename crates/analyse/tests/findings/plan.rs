@@ -51,6 +51,29 @@ fn what_is_on_the_node_itself_counts_only_where_nothing_is_shared() {
 }
 
 #[test]
+fn an_image_on_local_disks_holds_the_directories_of_all_its_causes() {
+    let made = Made::of(&["app"]).repeat(900, Call::Stat, "/opt/env/x", FOUND);
+    let apart = made.repeat(800, Call::Readlink, "/srv/data/y", NO_LINK);
+    let plan = diagnose(&apart.summary(), &limits()).plan;
+    let [step] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+    assert_eq!(
+        step.finding.remedy.command,
+        "quell pack app.qtrace --root /opt/env --root /srv/data -o app.qimg && quell run app.qimg -- app"
+    );
+    assert_eq!((step.codes.len(), step.saves, step.together), (2, 1700, 0));
+    let within = apart.repeat(700, Call::Getxattr, "/opt/env/deep/z", NO_ATTRIBUTE);
+    let plan = diagnose(&within.summary(), &limits()).plan;
+    let [step] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+    assert_eq!(
+        step.finding.remedy.command,
+        "quell pack app.qtrace --root /opt/env --root /srv/data -o app.qimg && quell run app.qimg -- app",
+        "a root within another is none of its own"
+    );
+    assert_eq!((step.codes.len(), step.saves, step.together), (3, 2400, 0));
+    assert_eq!(step.finding.code, "repeated-stats", "the cause whose own image saves most names the step");
+}
+
+#[test]
 fn more_ranks_that_do_the_same_are_no_more_findings() {
     let mut whole = Summary::default();
     (0..8).for_each(|rank| {

@@ -184,3 +184,18 @@ fn the_site_directory_of_the_user() {
         ("export PYTHONNOUSERSITE=1", 0)
     );
 }
+
+#[test]
+fn the_list_that_is_built_in_stays_in_lua_path() {
+    for (value, expected) in [
+        ("/lustre/a/?.lua;/lustre/c/?.lua;;", "export LUA_PATH='/lustre/c/?.lua;;'"),
+        (";;/lustre/a/?.lua;/lustre/c/?.lua", "export LUA_PATH=';;/lustre/c/?.lua'"),
+        ("/lustre/c/?.lua;;/lustre/a/?.lua", "export LUA_PATH='/lustre/c/?.lua;;'"),
+        ("/lustre/a/?.lua;;", "unset LUA_PATH"),
+    ] {
+        let made = missing(Made::of(&["app"]).with("LUA_PATH", value), "/lustre/a", 300);
+        let summary = searched(&made, SearchKind::Lua, "LUA_PATH", &[("/lustre/a", 300)]);
+        let found = of("search-path-misses", &summary);
+        assert_eq!(found[0].remedy.command, expected, "{value}");
+    }
+}

@@ -74,11 +74,14 @@ pub(super) fn explain(error: FleetError) -> Failure {
             format!("wait for it; on its node `fuser {lock}` shows its number, and the lock ends with it")
         }
         FleetError::NotOfRoot { owner: 0, .. } => {
-            "`runuser -u USER -- quell collect ...`, as a user who may write there".to_owned()
+            "`runuser -u USER -- quell ...`, as a user who may write there".to_owned()
         }
         FleetError::NotOfRoot { owner, .. } => {
             let owner = users::name(*owner).unwrap_or_else(|| owner.to_string());
-            format!("`runuser -u {} -- quell collect ...`", quell_base::escape(owner))
+            format!("`runuser -u {} -- quell ...`", quell_base::escape(owner))
+        }
+        FleetError::WrongStatistics { .. } => {
+            "`lctl get_param mdt.*.job_stats` on a metadata server of Lustre prints them".to_owned()
         }
         FleetError::WrongFile { .. } => {
             "it was left alone; move it out of the data set, or remove it".to_owned()

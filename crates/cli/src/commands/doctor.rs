@@ -6,6 +6,7 @@ use crate::output;
 use crate::printer::Printer;
 use crate::{host, images, traces};
 use quell_base::shown;
+use quell_counters::{NodeCounters, UnreadCounters};
 use quell_image::Beyond;
 use quell_mount::ImageTrust;
 use quell_mount::doctor::{self, Cause, Examination, NodeAnswer, NodeFinding, NodeNeed};
@@ -49,7 +50,7 @@ fn examined(
         schema_version: SCHEMA_VERSION,
         kernel: host::kernel(),
         user: rustix::process::geteuid().as_raw(),
-        probes: probes.chain(extras.into_iter().map(probe)).collect(),
+        probes: probes.chain(extras.into_iter().map(probe)).chain(counters()).collect(),
         run_mode: match (examination.mounts, examination.extracts) {
             (true, _) => "mount",
             (false, true) => "extract",
@@ -90,6 +91,25 @@ fn probe(finding: &NodeFinding) -> DoctorProbe {
         cause: cause.as_ref().map(|cause| cause.setting.clone()),
         ask: cause.map(|cause| cause.ask),
     }
+}
+
+/// File systems whose clients count what they ask their servers, where there are any.
+fn counters() -> Option<DoctorProbe> {
+    let node = NodeCounters::find();
+    let reading = (!node.is_empty()).then(|| node.read())?;
+    let readable = reading.readable().map(|(mount_point, kind)| format!("`{mount_point}` ({kind})"));
+    let unread = reading.unread().iter().map(|unread| {
+        let UnreadCounters { mount_point, kind, reason } = unread;
+        format!("not of `{mount_point}` ({kind}): {reason}")
+    });
+    Some(DoctorProbe {
+        name: "counters",
+        answer: if reading.unread().is_empty() { "ok" } else { "no" },
+        needed: false,
+        detail: Some(readable.chain(unread).collect::<Vec<_>>().join("; ")),
+        cause: None,
+        ask: None,
+    })
 }
 
 /// Opens the image as a run would.
@@ -142,6 +162,7 @@ fn try_recording() -> Option<Result<(), TraceBarrier>> {
         roots: Vec::new(),
         scope: RecordedScope::Run,
         purpose: TracePurpose::Image,
+        python: quell_record::PythonHook::None,
     };
     match quell_record::record(&recording, &mut ()) {
         Ok(recorded) if recorded.header.recorder.events > 0 => Some(Ok(())),

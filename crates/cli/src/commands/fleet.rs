@@ -7,8 +7,8 @@ use crate::output::{json, only_one_on_stdout};
 use crate::printer::Printer;
 use crate::{host, html};
 use quell_base::shown;
-use quell_fleet::{DataSet, Engine, FleetRow, Grouping, Question, Repeats};
-use quell_report::view::{FleetCost, FleetTable, FleetView, SCHEMA_VERSION};
+use quell_fleet::{DataSet, Engine, FleetRow, Grouping, Question, Repeats, ServedJob, ServedRow, ServedSum};
+use quell_report::view::{FleetCost, FleetServed, FleetServedJob, FleetTable, FleetView, SCHEMA_VERSION};
 use quell_report::{openmetrics, terminal};
 
 pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
@@ -35,8 +35,20 @@ pub(crate) fn run(flags: &Fleet, printer: &mut Printer) -> Result<u8, Failure> {
     }
     let data_set = DataSet::new(&flags.directory);
     let days = data_set.days().map_err(explain)?;
-    let answer = Engine::find().and_then(|engine| engine.ask((&data_set, &days), &question, &groupings));
-    let view = view(flags, since, &groupings, answer.map_err(explain)?);
+    let counted = quell_fleet::served_jobs(&flags.job_stats).map_err(explain)?;
+    let engine = Engine::find().map_err(explain)?;
+    let answer = engine.ask((&data_set, &days), &question, &groupings).map_err(explain)?;
+    let mut view = view(flags, since, &groupings, answer);
+    if !flags.job_stats.is_empty() {
+        let joined = engine.join((&data_set, &days), &question, &counted).map_err(explain)?;
+        if joined.0.jobs == 0.0 {
+            printer.warn(
+                "no job of the statistics was recorded: the file system must count by the number of the job",
+            );
+            printer.hint("`lctl conf_param FS.sys.jobid_var=SLURM_JOB_ID`");
+        }
+        view.served = Some(served(&counted, &joined));
+    }
     if let Some(file) = &flags.html {
         html::write(&quell_report::html::fleet(&view), file, printer)?;
     }
@@ -65,12 +77,36 @@ fn view(flags: &Fleet, since: Option<i64>, groupings: &[Grouping], rows: Vec<Fle
             .iter()
             .map(|grouping| FleetTable { by: grouping.name().to_owned(), rows: of(grouping).collect() })
             .collect(),
+        served: None,
     }
 }
 
+fn served(counted: &[ServedJob], (sum, rows): &(ServedSum, Vec<ServedRow>)) -> FleetServed {
+    let row = |row: &ServedRow| FleetServedJob {
+        job: row.job.clone(),
+        operations: whole(row.operations),
+        bytes: whole(row.bytes),
+        recordings: whole(row.recordings),
+        cost: row.cost.map(whole),
+        cost_after: row.cost_after.map(whole),
+        user: row.user_name.clone(),
+        program: row.program.clone(),
+    };
+    FleetServed {
+        jobs: counted.len() as u64,
+        operations: counted.iter().fold(0, |sum, job| sum.saturating_add(job.operations)),
+        recorded_jobs: whole(sum.jobs),
+        recorded_operations: whole(sum.operations),
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// Sums arrive as floats. The cast truncates, saturates, and maps negative numbers to 0.
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
 fn cost(row: &FleetRow) -> FleetCost {
-    // Sums arrive as floats. The cast truncates, saturates, and maps negative numbers to 0.
-    let whole = |number: f64| number as u64;
     FleetCost {
         name: row.name.clone(),
         jobs: whole(row.jobs),

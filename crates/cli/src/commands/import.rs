@@ -21,6 +21,7 @@ pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> 
     let mounts = mounts(flags)?;
     let request = ImportRequest {
         logs: flags.logs.clone(),
+        temporary: std::env::temp_dir(),
         directory: aside.clone().unwrap_or_else(|| directory.clone()),
         working_directory: flags.directory.as_deref().map(working_directory),
         mounts,
@@ -41,10 +42,13 @@ fn import(request: &ImportRequest, flags: &Import) -> Result<Imported, ImportErr
     }
 }
 
-/// The trace of a log: `app.log` and `app.log.7455` make `app.qtrace`.
+/// The trace of a log: `app.log`, `app.log.gz` and `app.log.7455` make `app.qtrace`.
 fn name(logs: &[PathBuf]) -> PathBuf {
-    let first = logs.first().and_then(|log| log.file_name()).unwrap_or(OsStr::new("strace"));
-    let mut name = PathBuf::from(first);
+    let named = logs.first().filter(|log| log.as_os_str() != "-").and_then(|log| log.file_name());
+    let mut name = PathBuf::from(named.unwrap_or(OsStr::new("strace")));
+    if name.extension().is_some_and(|suffix| ["gz", "xz", "zst"].iter().any(|packed| suffix == *packed)) {
+        name.set_extension("");
+    }
     let is_number = |part: &OsStr| part.as_bytes().iter().all(u8::is_ascii_digit);
     if name.extension().is_some_and(is_number) {
         name.set_extension("");
@@ -82,6 +86,9 @@ fn say(imported: &Imported, directory: &Path, flags: &Import, printer: &Printer)
     if let Some(first) = recorder.notes.first().filter(|_| recorder.lost > 0) {
         printer.warn(&format!("the trace lacks {}: {first}", count(recorder.lost, "call", "calls")));
     }
+    if let Some(lacking) = &imported.lacking {
+        printer.warn(lacking);
+    }
     let (calls, processes) =
         (count(recorder.events, "call", "calls"), count(imported.processes, "process", "processes"));
     let next = quoted_name(directory);
@@ -105,8 +112,9 @@ fn explain(error: ImportError) -> Failure {
             })
         }
         ImportError::Read { .. } => None,
-        ImportError::NotAFile { .. } => Some("write the log to a file: it is read twice".to_owned()),
-        ImportError::Empty { .. } | ImportError::NotALog { .. } => {
+        ImportError::NotAFile { .. } => None,
+        ImportError::Copy { .. } => Some("`TMPDIR` names a directory with more space".to_owned()),
+        ImportError::Empty { .. } | ImportError::NotALog { .. } | ImportError::OfAnotherTool { .. } => {
             Some("`strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log".to_owned())
         }
         ImportError::Summary { .. } => {

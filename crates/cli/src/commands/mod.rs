@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fix;
 pub(crate) mod fleet;
+pub(crate) mod gather;
 pub(crate) mod image;
 pub(crate) mod import;
 pub(crate) mod modules;

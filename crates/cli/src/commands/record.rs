@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
-    EngineChoice, GaveWay, JoinBarrier, Leftover, Listener, RecordError, RecordRequest, Recorded,
+    EngineChoice, GaveWay, JoinBarrier, Leftover, Listener, PythonHook, RecordError, RecordRequest, Recorded,
     RecordedScope, StartLimits, TraceBarrier, TracePurpose,
 };
 use quell_trace::header::RecorderFacts;
@@ -45,6 +45,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         engine: engine(flags.engine),
         roots: flags.roots,
         purpose: TracePurpose::Any,
+        python: if flags.python { PythonHook::Imports } else { PythonHook::None },
     };
     let (recorded, directory) = record(request, &named, rank, speaks, printer)?;
     let status = recorded.exit.shell_status();
@@ -186,6 +187,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     output = std::path::absolute(&output).unwrap_or(output);
     let mut command = vec![ourselves.into_os_string(), "record".into(), "--output".into(), output.into()];
     command.extend(flags.force.then(|| OsString::from("--force")));
+    command.extend(flags.python.then(|| OsString::from("--python")));
     let quiet = flags.until_started.map(|quiet| format!("--until-started={}", quiet.as_secs_f64()));
     command.extend(quiet.map(OsString::from));
     if let Some(ranks) = flags.ranks {
@@ -280,6 +282,7 @@ pub(super) fn explain(error: RecordError) -> Failure {
         RecordError::NoRoot { .. } => {
             (OURS, Some("`--root DIR` names a directory other than `/`, `/proc`, `/sys` and `/dev`"))
         }
+        RecordError::Hook(_) => (OURS, Some("`TMPDIR=DIR` names a directory with room for it")),
         RecordError::ZeroByte { .. } | RecordError::Start { .. } => (OURS, None),
     };
     Failure::new(error).status(status).hints(hint)

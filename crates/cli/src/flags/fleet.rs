@@ -40,6 +40,7 @@ pub struct Collect {
     quell fleet /shared/fleet\n  \
     quell fleet /shared/fleet --by user,finding --since 7d\n  \
     quell fleet /shared/fleet --html fleet.html\n  \
+    quell fleet /shared/fleet --job-stats job_stats.txt\n  \
     quell fleet /shared/fleet --sql spark")]
 pub struct Fleet {
     /// The data set.
@@ -60,6 +61,10 @@ pub struct Fleet {
     /// Rows of each table at most.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rows: u32,
+    /// Join with what the file system counted for each job: FILE is the output of `lctl get_param mdt.*.job_stats`, of any servers and
+    /// moments. May be given several times.
+    #[arg(long, value_name = "FILE", conflicts_with = "sql")]
+    pub job_stats: Vec<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -12,12 +12,13 @@ use std::path::PathBuf;
 #[command(override_usage = "quell import strace [OPTIONS] LOG...")]
 #[command(after_help = "Examples:\n  \
     strace -f -v -s 4096 -ttt -T -y -o app.log python3 app.py\n  \
-    quell import strace app.log --here")]
+    quell import strace app.log --here\n  \
+    ssh node cat app.log.xz | quell import strace - -o app.qtrace")]
 pub struct Import {
     /// The tool that wrote the logs.
     #[arg(value_name = "TOOL", value_enum)]
     pub tool: Tool,
-    /// The log, or every file of one `strace -ff`.
+    /// The log, or every file of one `strace -ff`; `-` is standard input. gzip, xz and zstd are unpacked by their own programs.
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
     /// Write the trace to this directory [default: named after the log, such as app.qtrace].

@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod export;
 mod fleet;
+mod gather;
 mod image;
 mod import;
 mod modules;
@@ -35,6 +36,7 @@ pub use demo::*;
 pub use doctor::*;
 pub use export::*;
 pub use fleet::*;
+pub use gather::*;
 pub use image::*;
 pub use import::*;
 pub use modules::*;
@@ -127,6 +129,7 @@ impl Arguments {
 /// The commands. Their help is that of their own type; here stands the one line of the list.
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "documentation of a variant would replace the help of its type")]
+#[allow(clippy::large_enum_variant, reason = "there is one")]
 pub enum Command {
     #[command(about = "Run a command and record its file-system calls")]
     Record(Record),
@@ -164,6 +167,8 @@ pub enum Command {
     Warm(Warm),
     #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
     Check(CheckOriginals),
+    #[command(about = "List, print and extract the files that `run --gather` wrote to containers")]
+    Gather(Gather),
     #[command(about = "Look into an image, check it, take out what it holds")]
     Image(Image),
     #[command(about = "Look at module trees of Environment Modules and Lmod, and make them cheaper to ask")]

@@ -55,7 +55,7 @@ pub struct Predict {
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
     pub image: Option<ImageBy>,
     /// Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container's image, an image of quell
-    /// that is read, broadcast, or there already.
+    /// that is read, broadcast, or there already, and `run --auto` from its second start on.
     #[arg(long, conflicts_with_all = ["image", "html"])]
     pub compare: bool,
     /// The program has run on the nodes before.

@@ -69,6 +69,12 @@ pub struct Record {
     /// any, /usr, /opt, the home and the working directory].
     #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
     pub roots: Vec<PathBuf>,
+    /// Record also which Python module was imported by which statement, for the tree of imports in reports.
+    ///
+    /// `PYTHONPATH` begins with a directory of quell's own, from which each Python program loads a module that wraps the
+    /// interpreter's import. Its calls are not in the trace. `python -I` and `python -E` ignore it.
+    #[arg(long, conflicts_with = "pids")]
+    pub python: bool,
     /// Record these processes, which run already, as `strace -f -p` does.
     ///
     /// Your own processes; root may name any. While they are recorded, each of their calls stops twice, even one that is not
@@ -118,6 +124,11 @@ impl Record {
     /// The flag, as clap reports it.
     pub(crate) fn verify(&self, matches: &ArgMatches, definition: &mut Command) -> Result<(), clap::Error> {
         let is_given = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+        if self.python && self.engine == RecordEngine::Mount {
+            let text =
+                "the argument '--python' cannot be used with '--engine mount', which sees no such calls";
+            return Err(definition.error(ErrorKind::ArgumentConflict, text));
+        }
         let Some(flag) = ["ranks", "engine"].into_iter().find(|flag| !self.pids.is_empty() && is_given(flag))
         else {
             return Ok(());

@@ -30,7 +30,7 @@ pub struct Replay {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ranks: u32,
-    /// Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5.
+    /// Time between operations, which is slept: `none` for full speed, `recorded`, or a factor such as 0.5.
     #[arg(long, value_name = "TIME", default_value = "none")]
     pub think: Think,
     /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end;

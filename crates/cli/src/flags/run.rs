@@ -20,7 +20,9 @@ use std::path::PathBuf;
 #[command(
     override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...\n       quell run [OPTIONS] --auto -- CMD [ARG]...\n       \
                       quell run [OPTIONS] --output FILE -- CMD [ARG]...\n       \
-                      quell run [OPTIONS] --scratch DIR -- CMD [ARG]..."
+                      quell run [OPTIONS] --scratch DIR -- CMD [ARG]...\n       \
+                      quell run [OPTIONS] --gather DIR -- CMD [ARG]...\n       \
+                      quell run [OPTIONS] --buffer DIR -- CMD [ARG]..."
 )]
 #[command(after_help = "Examples:\n  \
     quell run --auto -- python3 app.py\n  \
@@ -28,6 +30,8 @@ use std::path::PathBuf;
     srun -N 64 quell run app.qimg -- python3 app.py\n  \
     srun -N 64 quell run --output 'log.%h' --label -- ./simulate\n  \
     srun -N 64 quell run --scratch tmp app.qimg -- python3 app.py\n  \
+    srun -N 64 quell run --gather results -- ./simulate in.dat\n  \
+    srun -N 64 quell run --buffer 'out/*.dat:size=4M,private' -- ./simulate\n  \
     quell run --stats stats.json app.qimg -- ./simulate in.dat")]
 pub struct Run {
     /// The image.
@@ -66,9 +70,9 @@ pub struct Run {
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
-    /// Have the nodes of the job give each other the parts of an image that lies on a network file system, so that one node reads it:
-    /// `auto` where a launcher tells the nodes, else their names, the same list on each [default: none, each node reads it].
-    #[arg(long, value_name = "auto|HOST[:PORT],...", value_delimiter = ',', env = "QUELL_PEERS")]
+    /// Have these nodes give each other the parts of an image that lies on a network file system, so that one node reads it: the same
+    /// list on each; `off`, each node reads it; `auto`, the nodes of the job [default: auto where a launcher tells of several nodes].
+    #[arg(long, value_name = "off|auto|HOST[:PORT],...", value_delimiter = ',', env = "QUELL_PEERS")]
     pub peers: Vec<String>,
     /// Get and give parts over this network: the name or the address of an interface [default: the route to the peer].
     #[arg(long, value_name = "NAME|ADDRESS", env = "QUELL_INTERFACE")]
@@ -82,8 +86,14 @@ pub struct Run {
     /// Keep temporary files on the node.
     #[command(flatten)]
     pub local: ScratchFlags,
+    /// Make small reads and writes large.
+    #[command(flatten)]
+    pub buffers: BufferFlags,
+    /// Gather new files in containers.
+    #[command(flatten)]
+    pub gathering: GatherFlags,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output", "scratch"], trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output", "scratch", "gather", "buffer"], trailing_var_arg = true)]
     pub command: Vec<OsString>,
     /// No image is on the line, and none is looked for.
     #[arg(skip)]
@@ -111,8 +121,9 @@ pub struct OutputFlags {
 pub struct ScratchFlags {
     /// Keep what programs make or change below DIR in this node's memory, where all ranks of the job on the node see it. It is gone when
     /// the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden
-    /// directory in DIR. May be given several times. The image may be left out: `quell run --scratch DIR -- CMD`.
-    #[arg(long, value_name = "DIR")]
+    /// directory in DIR. PATTERN, such as `'out/*.tmp'`, limits it to some names of DIR. May be given several times. The image may be
+    /// left out: `quell run --scratch DIR -- CMD`.
+    #[arg(long, value_name = "DIR[/PATTERN]")]
     pub scratch: Vec<PathBuf>,
     /// With --scratch: take at most so much of the node's memory, such as 500M or 2G [default: a quarter of what is free].
     #[arg(long, value_name = "BYTES", requires = "scratch")]
@@ -123,6 +134,28 @@ pub struct ScratchFlags {
     /// With --scratch: at the end, put new and changed files into the real directory. Nothing is removed from it.
     #[arg(long, requires = "scratch")]
     pub keep: bool,
+}
+
+/// The flags by which small reads and writes become large ones.
+#[derive(Clone, Debug, Args)]
+pub struct BufferFlags {
+    /// Have small reads and writes of files below DIR reach the file system as large aligned ones. PATTERN, such as `*.dat`, limits it to
+    /// some files. OPTIONs: `size=4M` for a buffer [default: 1M], `count=8` for the buffers of a file [default: 4], `ahead=2` for the
+    /// buffers that are read ahead [default: 1], `private` where no file is written by several nodes at a time [default for a job of
+    /// one node], else `shared`. May be given several times. The image may be left out: `quell run --buffer DIR -- CMD`.
+    #[arg(long, value_name = "DIR[/PATTERN][:OPTION,...]")]
+    pub buffer: Vec<OsString>,
+}
+
+/// The flags by which new files below a directory go to one container a node.
+#[derive(Clone, Debug, Args)]
+pub struct GatherFlags {
+    /// Write the files that programs make or change below DIR to one container in DIR for each node, in large pieces. All ranks of the job
+    /// on the node see them at once; `quell gather` lists, prints and extracts them later. What fsync acknowledged is in the
+    /// container. PATTERN, such as `'results/rank-*'`, limits it to some names of DIR. May be given several times. The image may be
+    /// left out: `quell run --gather DIR -- CMD`.
+    #[arg(long, value_name = "DIR[/PATTERN]")]
+    pub gather: Vec<PathBuf>,
 }
 
 /// Uses of a file of output that is there.
@@ -136,10 +169,13 @@ pub enum OpenMode {
 }
 
 impl Run {
-    /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output` or `--scratch`, where `--`
-    /// stands before it or nothing behind.
+    /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, `--scratch`, `--gather`
+    /// or `--buffer`, where `--` stands before it or nothing behind.
     pub(crate) fn settle(&mut self, is_separated: impl FnOnce() -> bool) {
-        let needs_none = self.collect.output.is_some() || !self.local.scratch.is_empty();
+        let is_local = !self.local.scratch.is_empty()
+            || !self.gathering.gather.is_empty()
+            || !self.buffers.buffer.is_empty();
+        let needs_none = self.collect.output.is_some() || is_local;
         self.imageless = needs_none && !self.auto.auto && (self.command.is_empty() || is_separated());
         if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());

@@ -328,6 +328,7 @@ impl Auto<'_> {
             engine: EngineChoice::Ptrace,
             roots: Vec::new(),
             purpose: TracePurpose::Image,
+            python: quell_record::PythonHook::None,
         };
         let mut finisher = Finisher { auto: self, entry, directory, lock: Some(lock) };
         let exit = match quell_record::record(&recording, &mut finisher) {

@@ -4,10 +4,15 @@
 
 mod auto;
 mod beside;
+mod buffer;
+mod directories;
+mod gather;
 mod image;
 mod launchers;
 mod maker;
+mod named;
 mod nested;
+mod others;
 mod output;
 mod plain;
 mod scratch;
@@ -24,13 +29,16 @@ pub(crate) use plain::plain;
 
 use crate::failure::Failure;
 use crate::flags::Run;
+use crate::host;
 use crate::printer::Printer;
 
 /// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     if !flags.disable {
+        count_clients(flags)?;
         output::collect(flags, *printer)?;
         scratch::enter(flags, *printer)?;
+        buffer::enter(flags, *printer)?;
     }
     match (flags.auto.auto, flags.imageless) {
         (true, _) => auto::by_itself(flags, printer),
@@ -39,4 +47,14 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         }
         _ => image::in_image(flags, printer),
     }
+}
+
+/// Goes on in a child whose end is counted, if there is a file of statistics for it. One node's counters are enough to compare, and
+/// the file names them: those of the job's first rank.
+fn count_clients(flags: &Run) -> Result<(), Failure> {
+    let Some(stats) = flags.stats.as_ref().filter(|_| host::is_first(host::rank_place().as_ref())) else {
+        return Ok(());
+    };
+    let stats = std::path::absolute(stats)?;
+    quell_mount::count_clients(&stats).map_err(plain::explain)
 }

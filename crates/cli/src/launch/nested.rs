@@ -1,5 +1,6 @@
 //! Commands of quell inside each other: `quell record -- quell run` and `quell run -- quell record`.
 
+use crate::failure::{Failure, OURS};
 use crate::flags::{self, Run};
 use crate::settings;
 use std::ffi::OsString;
@@ -13,7 +14,11 @@ pub(crate) fn wrapped_run(command: &[OsString]) -> Option<Run> {
     }
     match settings::parse(command).ok()?.arguments.command {
         flags::Command::Run(inner)
-            if !inner.disable && !inner.auto.auto && inner.local.scratch.is_empty() =>
+            if !inner.disable
+                && !inner.auto.auto
+                && inner.local.scratch.is_empty()
+                && inner.buffers.buffer.is_empty()
+                && inner.gathering.gather.is_empty() =>
         {
             Some(inner)
         }
@@ -27,4 +32,15 @@ pub(super) fn is_recorded() -> bool {
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or("0").trim();
     tracer != "0"
         && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
+}
+
+/// Refuses a flag that would start a server inside of a recording.
+pub(super) fn refuse_in_a_recording(flag: &str) -> Result<(), Failure> {
+    if !is_recorded() {
+        return Ok(());
+    }
+    let failure = Failure::message(format!(
+        "`quell run {flag}` cannot start inside a recording: its server would be recorded too"
+    ));
+    Err(failure.hint(format!("quell run {flag} DIR -- quell record -o T -- CMD")).status(OURS))
 }

@@ -1,7 +1,11 @@
-//! `quell run --scratch`: directories whose files stay on the node, and what is said about them at the end.
+//! `quell run --scratch`: directories whose files stay on the node, and what is said about them at the end. Directories whose files
+//! are gathered lie in the same namespace.
 
+use super::directories::directory;
+use super::gather;
 use super::image::is_on_first_node;
-use super::nested::is_recorded;
+use super::named::{NamedDirectories, RealDirectories};
+use super::nested::refuse_in_a_recording;
 use super::plain::explain;
 use crate::failure::{Failure, OURS};
 use crate::flags::{Run, ScratchFlags};
@@ -10,60 +14,76 @@ use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::{Errno, RankPlace, shown};
 use quell_mount::{
-    MemoryBudget, RunError, Scratch, ScratchEnd, ScratchKept, ScratchLeft, ScratchOutcome, ScratchRequest,
-    ScratchStats,
+    GatherRequest, GatherStats, MemoryBudget, RunError, Scratch, ScratchEnd, ScratchKept, ScratchLeft,
+    ScratchOutcome, ScratchRequest, ScratchStats, Unavailable,
 };
 use rustix::fs::Access;
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Goes on in a child that has the scratch directories, if `--scratch` is given.
+/// Goes on in a child that has the scratch directories and those whose files are gathered, if there are any.
 pub(super) fn enter(flags: &Run, printer: Printer) -> Result<(), Failure> {
-    if flags.local.scratch.is_empty() {
-        return Ok(());
-    }
-    if is_recorded() {
-        let failure = Failure::message(
-            "`quell run --scratch` cannot start inside a recording: its server would be recorded too",
-        );
-        return Err(failure.hint("quell run --scratch DIR -- quell record -o T -- CMD").status(OURS));
-    }
+    let flag = match (&flags.local.scratch[..], &flags.gathering.gather[..]) {
+        ([], []) => return Ok(()),
+        ([], _) => "--gather",
+        _ => "--scratch",
+    };
+    refuse_in_a_recording(flag)?;
     let place = host::rank_place();
-    let request = request(&flags.local, host::job(place.as_ref()))?;
+    let scratch = NamedDirectories::new("--scratch", &flags.local.scratch)?;
+    let gathered = NamedDirectories::new("--gather", &flags.gathering.gather)?;
+    let job = host::job(place.as_ref());
+    let request = request(&flags.local, scratch.paths(), job.clone())?;
+    let request = gather::add_to(request, gathered.paths(), place.as_ref())?;
+    let real = RealDirectories::open(&scratch, &gathered)?;
     let stats = flags.stats.as_ref().map(std::path::absolute).transpose()?;
     let mut at_the_end = |outcome: ScratchOutcome| {
         if let (Some(stats), ScratchOutcome::Ended(ends)) = (&stats, &outcome) {
-            let scratch = ScratchStats::of(ends.iter().map(|end| end.stats));
-            // A file that cannot be written stays as it is without this part.
-            _ = quell_mount::stats::add_scratch(stats, &scratch);
+            // A file that cannot be written stays as it is without these parts.
+            if !ends.scratch.is_empty() {
+                let scratch: ScratchStats = ends.scratch.iter().map(|end| end.stats).sum();
+                _ = quell_mount::stats::add_scratch(stats, &scratch);
+            }
+            if !ends.gathered.is_empty() {
+                let gather: GatherStats = ends.gathered.iter().map(|end| end.stats).sum();
+                _ = quell_mount::stats::add_gather(stats, &gather);
+            }
         }
         tell(&request, &outcome, place.as_ref(), printer)
     };
     let entered = Scratch::join(&request).and_then(|scratch| scratch.begin(&mut at_the_end));
     match entered {
         Err(RunError::Unavailable(reason)) if !flags.require => {
-            if host::is_first(place.as_ref()) {
-                printer
-                    .warn(&format!("`--scratch` is not used and files go to the real directory: {reason}"));
-                reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
-            }
+            let instead = format!("`{flag}` is not used and files go to the real directory");
+            plain_instead(&instead, &reason, place.as_ref(), printer);
             Ok(())
         }
-        outcome => outcome.map_err(explain),
+        Err(error) => Err(explain(error)),
+        Ok(()) => real.enter(job, &mut || {
+            printer
+                .warn("the server of a directory with a pattern was killed: programs lost the names in it");
+        }),
     }
 }
 
-fn request(flags: &ScratchFlags, job: String) -> Result<ScratchRequest, Failure> {
-    let mut directories =
-        flags.scratch.iter().map(|given| directory("--scratch", given)).collect::<Result<Vec<_>, _>>()?;
+/// Says why a node does not have what was asked for.
+pub(super) fn plain_instead(
+    instead: &str,
+    reason: &Unavailable,
+    place: Option<&RankPlace>,
+    printer: Printer,
+) {
+    if host::is_first(place) {
+        printer.warn(&format!("{instead}: {reason}"));
+        reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
+    }
+}
+
+fn request(flags: &ScratchFlags, directories: Vec<PathBuf>, job: String) -> Result<ScratchRequest, Failure> {
     if directories.iter().any(|directory| directory == Path::new("/")) {
         let failure = Failure::message("`--scratch /` would cover the whole system");
         return Err(failure.hint("name the directory of temporary files").status(OURS));
     }
-    directories.sort();
-    // A directory below a scratch directory is scratch anyhow.
-    directories.dedup_by(|later, earlier| later.starts_with(&*earlier));
     // At the end it would be too late.
     for directory in directories.iter().filter(|_| flags.keep) {
         if let Err(errno) = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK) {
@@ -82,7 +102,9 @@ fn request(flags: &ScratchFlags, job: String) -> Result<ScratchRequest, Failure>
     }
     let memory = flags.scratch_memory.map(|memory| memory.0);
     let memory = memory.or_else(|| Some(MemoryBudget::Available.bytes()? / SHARE_OF_MEMORY));
-    Ok(ScratchRequest { directories, memory: memory.unwrap_or(MEMORY_UNKNOWN), disk, keeps: flags.keep, job })
+    let memory = memory.unwrap_or(MEMORY_UNKNOWN);
+    let (gathered, gather) = (Vec::new(), GatherRequest::default());
+    Ok(ScratchRequest { directories, memory, disk, keeps: flags.keep, job, gathered, gather })
 }
 
 /// Of the free memory, files take one part of so many at most: the programs need the rest.
@@ -90,23 +112,6 @@ const SHARE_OF_MEMORY: u64 = 4;
 
 /// The same where the node does not tell. Unit: bytes.
 const MEMORY_UNKNOWN: u64 = 1 << 30;
-
-/// The directory, without links.
-fn directory(flag: &str, given: &Path) -> Result<PathBuf, Failure> {
-    let found = given.canonicalize().map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::NotFound if given.symlink_metadata().is_err() => {
-                format!("mkdir -p {}", quell_base::shell::quoted_name(given))
-            }
-            _ => format!("`{flag} DIR` takes a directory that you may look into"),
-        };
-        Failure::new(error).context(format!("`{flag} {}`", shown(given))).hint(hint).status(OURS)
-    })?;
-    if found.is_dir() {
-        return Ok(found);
-    }
-    Err(Failure::message(format!("`{flag} {}`: not a directory", shown(given))).status(OURS))
-}
 
 /// Says what became of the files, and chooses the status of a command that has not failed itself.
 fn tell(
@@ -116,7 +121,10 @@ fn tell(
     printer: Printer,
 ) -> Option<u8> {
     match outcome {
-        ScratchOutcome::Ended(ends) => tell_ends(request, ends, place, printer),
+        ScratchOutcome::Ended(ends) => {
+            let scratch = tell_ends(request, &ends.scratch, place, printer);
+            scratch.or(gather::tell(&request.gathered, &ends.gathered, place, printer))
+        }
         // Ranks of a launcher end one by one, and the job's end is near.
         ScratchOutcome::OthersGoOn if !request.keeps || place.is_some() => None,
         ScratchOutcome::OthersGoOn => {
@@ -126,12 +134,15 @@ fn tell(
             None
         }
         ScratchOutcome::Lost => {
-            printer.warn("the server of the scratch directories was killed: what they held is lost");
+            let gathered = gather::tell_lost(request, printer);
+            if !request.directories.is_empty() {
+                printer.warn("the server of the scratch directories was killed: what they held is lost");
+            }
             if request.keeps {
                 printer
                     .hint("what it was about to keep, if anything, lies in `.quell-kept-*` in the directory");
             }
-            request.keeps.then_some(OURS)
+            (request.keeps || gathered).then_some(OURS)
         }
     }
 }

@@ -5,6 +5,7 @@
 //! PMI (MPICH)        addresses and secret in the job's key-value space
 //! Open MPI           the hosts of mpirun's daemon, and the file      the job's transport key
 //! Slurm              the first host of the step            MUNGE, else the file
+//!                    from 8192 nodes on the hosts of the nodes above this one, with MUNGE
 //! other launchers    the file
 //! ```
 //!
@@ -16,10 +17,10 @@ use super::{addresses, munge};
 use crate::failure::Failure;
 use crate::host;
 use quell_base::files::read_private;
-use quell_base::launcher::first_host;
+use quell_base::launcher::{all_hosts, first_host};
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::ImageVersion;
-use quell_spread::{Contact, SpreadRole};
+use quell_spread::{Contact, NUMBERED_MIN, SpreadRole};
 use quell_talk::MeetingKey;
 use rustix::fs::CWD;
 use std::cell::Cell;
@@ -30,6 +31,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The wish of a process to meet those of other nodes.
 pub(crate) struct Meeting<'a> {
@@ -68,7 +70,13 @@ enum Side {
         key: MeetingKey,
         credential: Option<Box<dyn Fn() -> Option<Vec<u8>> + Sync>>,
         nodes: u32,
+        is_numbered: bool,
         file: Option<Box<WrittenNotice>>,
+    },
+    Numbered {
+        number: u32,
+        nodes: u32,
+        at: Box<dyn Fn(u32) -> Vec<SocketAddr>>,
     },
     Other {
         find: Box<dyn Fn() -> Vec<Contact>>,
@@ -89,6 +97,31 @@ struct Job<'a> {
     by_munge: bool,
     /// True where the file is used.
     by_file: bool,
+    /// The nodes, where each knows its place.
+    numbered: Option<NumberedNodes>,
+}
+
+/// The nodes of a job of which each knows its number and the hosts of all.
+struct NumberedNodes {
+    number: u32,
+    hosts: Vec<String>,
+}
+
+impl NumberedNodes {
+    /// The nodes of a step of Slurm. A node has the number of its name in the list, which is the same for all.
+    fn of_slurm(place: &RankPlace) -> Option<Self> {
+        let is_large = place.name == "Slurm" && place.nodes.is_some_and(|nodes| nodes >= NUMBERED_MIN);
+        let hosts = is_large.then(step_hosts).flatten().and_then(|list| all_hosts(&list))?;
+        let own = std::env::var("SLURMD_NODENAME").ok()?;
+        let number = hosts.iter().position(|host| *host == own)? as u32;
+        Some(Self { number, hosts })
+    }
+}
+
+/// The list of a step's hosts.
+fn step_hosts() -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok();
+    variable("SLURM_STEP_NODELIST").or_else(|| variable("SLURM_JOB_NODELIST"))
 }
 
 impl FirstNode {
@@ -135,8 +168,14 @@ impl FirstNode {
 
     pub(crate) fn role(&self) -> SpreadRole<'_> {
         match &self.side {
-            Side::First { key, credential, nodes, .. } => {
-                SpreadRole::First { key, credential: credential.as_deref(), nodes: *nodes }
+            Side::First { key, credential, nodes, is_numbered, .. } => SpreadRole::First {
+                key,
+                credential: credential.as_deref(),
+                nodes: *nodes,
+                is_numbered: *is_numbered,
+            },
+            Side::Numbered { number, nodes, at } => {
+                SpreadRole::Numbered { number: *number, nodes: *nodes, at, redeem: &redeem }
             }
             Side::Other { find } => SpreadRole::Other { find, redeem: &redeem },
         }
@@ -248,7 +287,10 @@ impl<'a> Job<'a> {
         // Of the processes at the first host of a list, the one that gets its port is the first node.
         let tries = if wanted.peers.is_empty() { TRIES } else { 1 };
         let ports = wanted.port.map_or_else(|| (start..start + tries).collect(), |port| vec![port]);
-        Ok(Self { wanted, place, name, ports, secret, by_munge, by_file })
+        // The addresses of an interface on other nodes are not known.
+        let is_known = by_munge && wanted.peers.is_empty() && wanted.interface.is_none();
+        let numbered = place.filter(|_| is_known).and_then(NumberedNodes::of_slurm);
+        Ok(Self { wanted, place, name, ports, secret, by_munge, by_file, numbered })
     }
 
     /// A listener, and whether this is the first node.
@@ -273,7 +315,7 @@ impl<'a> Job<'a> {
             let listener = derived.map_or_else(|| TcpListener::bind((any, 0)), Ok).map_err(refused)?;
             return Ok((listener, true));
         }
-        let port = self.wanted.port.unwrap_or(0);
+        let port = self.wanted.port.unwrap_or(if self.numbered.is_some() { self.ports[0] } else { 0 });
         let listener = TcpListener::bind((any, port)).or_else(|_| TcpListener::bind((any, 0)));
         Ok((listener.map_err(refused)?, false))
     }
@@ -281,6 +323,9 @@ impl<'a> Job<'a> {
     /// True if this process runs on the first node. It is asked where the launcher gives no list of hosts.
     fn is_first(&self) -> bool {
         let Some(place) = self.place else { return true };
+        if let Some(nodes) = &self.numbered {
+            return nodes.number == 0;
+        }
         match self.wanted.purpose {
             Purpose::Bcast { .. } => place.rank == RankId(0),
             Purpose::Run { .. } => is_of_first_node(place),
@@ -343,7 +388,8 @@ impl<'a> Job<'a> {
         let credential = OnceLock::new();
         let encode = move || credential.get_or_init(|| munge::encode(&secret)).clone();
         let credential = self.by_munge.then(|| Box::new(encode) as Box<dyn Fn() -> Option<Vec<u8>> + Sync>);
-        Ok(Side::First { key, credential, nodes, file })
+        let is_numbered = self.numbered.is_some();
+        Ok(Side::First { key, credential, nodes, is_numbered, file })
     }
 
     /// True if others have the key, and find this node at a host and a port that they know.
@@ -355,6 +401,15 @@ impl<'a> Job<'a> {
     }
 
     fn other(&self, shared: Option<String>) -> Side {
+        if let Some(NumberedNodes { number, hosts }) = &self.numbered {
+            let (number, nodes, ports) = (*number, hosts.len() as u32, self.ports.clone());
+            let hosts = hosts.clone();
+            // The first node may have another one of its ports.
+            let at = move |number: u32| {
+                addresses::of_host(&hosts[number as usize], if number == 0 { &ports } else { &ports[..1] })
+            };
+            return Side::Numbered { number, nodes, at: Box::new(at) };
+        }
         if let Some(line) = shared {
             return Side::Other { find: Box::new(move || contacts(&line)) };
         }
@@ -369,6 +424,9 @@ impl<'a> Job<'a> {
             let known = hosts.iter().filter(|_| has_key).flat_map(at_host);
             let known = known.map(|address| Contact { address, key: key.clone() });
             let mut known: Vec<Contact> = known.collect();
+            if known.is_empty() && tries.get() == 1 {
+                std::thread::sleep(BEFORE_FIRST_LOOK);
+            }
             // Each look costs the file system some operations.
             if known.is_empty() || tries.get() > TRIES_AT_HOSTS {
                 known.extend(file.iter().flat_map(noticed));
@@ -386,10 +444,7 @@ impl<'a> Job<'a> {
         let variable = |name: &str| std::env::var(name).ok();
         match self.place.map(|place| place.name) {
             Some("Open MPI") => hosts_of_daemon(&variable("OMPI_MCA_orte_hnp_uri").unwrap_or_default()),
-            Some("Slurm") => {
-                let list = variable("SLURM_STEP_NODELIST").or_else(|| variable("SLURM_JOB_NODELIST"));
-                list.and_then(|list| first_host(&list)).into_iter().collect()
-            }
+            Some("Slurm") => step_hosts().and_then(|list| first_host(&list)).into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -399,9 +454,7 @@ impl<'a> Job<'a> {
         if !self.wanted.peers.is_empty() {
             return self.wanted.peers.len() as u32;
         }
-        let Some(place) = self.place else { return 1 };
-        let counted = place.ranks.zip(place.local_ranks).map(|(ranks, here)| ranks.div_ceil(here.max(1)));
-        place.nodes.or(counted).unwrap_or(u32::from(place.ranks == Some(1)))
+        host::nodes(self.place)
     }
 
     fn notice(&self) -> NoticePlace {
@@ -435,6 +488,10 @@ fn read_key(path: &Path) -> Result<String, Failure> {
             .hint("(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one")
     })
 }
+
+/// The pause of nodes that meet by the file alone, before they look for it. A client that has once found no file may keep that for
+/// longer than a node waits, and the first node writes the file some milliseconds after its start.
+const BEFORE_FIRST_LOOK: Duration = Duration::from_millis(80);
 
 /// Times that a node looks for the first one at the hosts that it knows, before it looks for a file.
 const TRIES_AT_HOSTS: u32 = 4;

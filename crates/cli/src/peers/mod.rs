@@ -5,6 +5,7 @@ mod meet;
 mod munge;
 mod notice;
 mod parts;
+mod record;
 
 pub(crate) use addresses::own as own_addresses;
 pub(crate) use meet::{FirstNode, Meeting, Purpose};

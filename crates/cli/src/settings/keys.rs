@@ -36,7 +36,9 @@ pub fn barred(flag: &Arg) -> Option<&'static str> {
         "config" => Some("it names a settings file"),
         "force" => Some("each command must name what it may replace"),
         "auto" => Some("it takes the place of the image on the command line"),
-        "refresh" | "explain" | "all" | "max" | "older" | "scratch" | "keep" => Some("it is said each time"),
+        "refresh" | "explain" | "all" | "max" | "older" | "scratch" | "keep" | "buffer" => {
+            Some("it is said each time")
+        }
         "cache" => None,
         "here" => Some("it is true of one log"),
         _ if flag.is_positional() => Some("it is not a flag"),

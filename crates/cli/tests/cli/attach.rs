@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -32,13 +33,36 @@ pub(crate) fn threads(process: i32) -> Vec<String> {
     tasks.flatten().map(|task| task.file_name().into_string().unwrap()).collect()
 }
 
-/// Starts a tracer of a process, and waits until it traces all threads.
+/// Starts a tracer of a process, and waits until it traces all threads. A thread has a tracer as soon as that seizes it, and stops for
+/// it a moment later, which counts as giving up the processor. What it called in between would be in no trace.
 pub(crate) fn traced(test: &Test, process: i32, words: &[&str]) -> Child {
+    let before = sleepers(process);
     let tracer = test.command(words).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("every thread is traced", || {
-        threads(process).iter().all(|thread| !matches!(&*field(thread, "TracerPid:"), "0" | ""))
+        threads(process).iter().all(|thread| {
+            let is_traced = !matches!(&*field(thread, "TracerPid:"), "0" | "");
+            is_traced && before.get(thread).is_none_or(|before| waits(thread) != *before)
+        })
     });
     tracer
+}
+
+/// The number of times that each sleeping thread gave up the processor.
+fn sleepers(process: i32) -> BTreeMap<String, String> {
+    let sample = || {
+        std::thread::sleep(Duration::from_millis(20));
+        threads(process)
+            .into_iter()
+            .map(|thread| (thread.clone(), waits(&thread)))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let (first, mut second) = (sample(), sample());
+    second.retain(|thread, waits| first.get(thread) == Some(waits));
+    second
+}
+
+fn waits(thread: &str) -> String {
+    field(thread, "voluntary_ctxt_switches:")
 }
 
 fn recorder(test: &Test, process: i32, trace: &str, options: &[&str]) -> Child {

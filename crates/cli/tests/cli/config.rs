@@ -86,6 +86,8 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     run      scratch-memory  -         default
     run      scratch-disk    -         default
     run      keep            false     default
+    run      buffer          -         default
+    run      gather          -         default
     ");
     let settings = "QUELL_RANKS=3 $quell config record --ranks 1,2; QUELL_RANKS=3 $quell config record; \
                     $quell config record; $quell config record --colour=never";

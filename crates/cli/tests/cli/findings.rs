@@ -364,20 +364,23 @@ fn privileged_a_file_that_is_kept_open() {
 }
 
 #[test]
-fn privileged_one_file_instead_of_many() {
-    let Some(test) = Test::privileged(ALL) else { return };
+fn privileged_many_files_in_one_container() {
+    let Some(test) = Test::privileged(FUSE) else { return };
     test.write("out/README", "");
     test.write(
         "many.py",
         "for n in range(1200):\n    with open(f'out/{n}', 'w') as f:\n        f.write('x')\n",
     );
-    test.write(
-        "fixed.py",
-        "with open('out/0', 'w') as f:\n    for n in range(1200):\n        f.write('x')\n",
-    );
     let before = Report::of(&test, "before", "$record /usr/bin/python3 many.py");
-    let after = Report::of(&test, "after", "rm out/0\n$record /usr/bin/python3 fixed.py");
-    assert_eq!(after.operations(), before.predicted("many-creates"), "from {}", before.operations());
+    test.script("rm out/[0-9]*").succeeds();
+    let remedy = before.command("many-creates", &test);
+    let (run, command) = remedy.split_once(" -- ").unwrap();
+    assert_eq!(run, format!("quell run --gather {}", test.text("out")));
+    let after =
+        Report::of(&test, "after", &format!("$quell -q {} -- $record {command}", &run["quell ".len()..]));
+    assert_eq!(after.behind(), before.predicted("many-creates"), "{remedy}: from {}", before.operations());
+    assert_eq!(test.quell(&["-q", "gather", "extract", "out"]).code(), 0);
+    assert_eq!(test.script("ls out | grep -c '^[0-9]*$'; cat out/7").stdout, "1200\nx");
 }
 
 #[test]
@@ -415,6 +418,55 @@ fn privileged_tiny_reads_in_a_buffer() {
     let finding = before.finding("tiny-reads");
     assert_eq!((&finding["operations"], &finding["remedy"]["operations_after"]), (&2000.into(), &1.into()));
     assert!(!after.codes().contains(&"tiny-reads"));
+}
+
+#[test]
+fn privileged_tiny_requests_of_a_buffered_directory() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    let elsewhere = tempfile::tempdir_in(std::env::var("HOME").unwrap()).unwrap();
+    let directory = elsewhere.path().display();
+    test.write(
+        "tiny.py",
+        format!(
+            "with open('{directory}/f', 'wb', buffering=0) as f:\n    for n in range(30000): f.write(b'%099d\\n' % n)\n\
+             with open('{directory}/f', 'rb', buffering=0) as f:\n    while f.read(100): pass\n"
+        ),
+    );
+    let before = Report::of(&test, "before", "$record /usr/bin/python3 tiny.py");
+    let remedy = before.command("tiny-writes", &test);
+    assert_eq!(remedy, before.command("tiny-reads", &test));
+    let words = remedy.strip_prefix("quell run ").unwrap();
+    assert!(words.starts_with(&format!("--buffer {directory}:private -- ")), "{remedy}");
+    test.script(&format!("$quell -q run --stats stats {words}")).succeeds();
+    let reached = &test.read_json("stats")["buffer"][0]["file_system"];
+    assert_eq!(reached["writes"], before.finding("tiny-writes")["remedy"]["operations_after"]);
+    // Buffers that are read ahead are part of one read.
+    let reads = before.finding("tiny-reads")["remedy"]["operations_after"].as_u64().unwrap();
+    assert!(reached["reads"].as_u64().unwrap() <= reads, "{reached}");
+}
+
+#[test]
+fn privileged_all_remedies_in_one_line() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    package(&test, 250);
+    test.script("/usr/bin/python3 env/app.py").succeeds();
+    let setting = format!("export LANG=C.UTF-8 LD_LIBRARY_PATH={}; unset LC_ALL", idle(&test, 30));
+    let before = Report::of(&test, "before", &format!("{setting}\n$record /usr/bin/python3 env/app.py"));
+    let plan = test.json(&["fix", "--json", "before.qtrace"]);
+    let line = plan["for_this_command"].as_str().unwrap().replace("[DIR]/", &test.text(""));
+    let (pack, line) = line.split_once(" && ").unwrap();
+    assert!(line.starts_with("(unset LD_LIBRARY_PATH; ") && line.ends_with(')'), "{line}");
+    let line = line.replace("quell run ", "$record $quell -q run ");
+    let words = pack.strip_prefix("quell ").unwrap();
+    let after = Report::of(&test, "after", &format!("{setting}\n$quell -q {words}\n{line}"));
+    let predicted =
+        plan["steps"].as_array().unwrap().last().unwrap()["metadata_operations_together"].as_u64().unwrap();
+    assert!(
+        predicted.abs_diff(after.behind()) * 50 <= before.operations(),
+        "{line}: {predicted}, {}",
+        after.behind()
+    );
+    assert_eq!(after.codes(), Vec::<&str>::new());
 }
 
 /// The remedy of a finding is an image: packs with its own command, runs from it, and compares what is left.
@@ -474,6 +526,49 @@ fn privileged_imports_from_an_image() {
     package(&test, 250);
     test.script("/usr/bin/python3 env/app.py").succeeds();
     imaged(&test, "python-imports", "/usr/bin/python3 env/app.py");
+}
+
+#[test]
+fn privileged_a_program_without_its_shim() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("rbenv"), Need::Program("ruby")]) else {
+        return;
+    };
+    let root = test.text("rbenv");
+    let setting = format!("export RBENV_ROOT={root} PATH={root}/shims:$PATH");
+    let install = "mkdir -p $RBENV_ROOT/versions/9.9/bin; ln -s /usr/bin/ruby $RBENV_ROOT/versions/9.9/bin; \
+                   rbenv rehash; rbenv global 9.9; [ $(command -v ruby) = $RBENV_ROOT/shims/ruby ]";
+    test.script(&format!("{setting}\n{install}")).succeeds();
+    test.write("job.sh", "ruby -e 'puts 1'\nruby -e 'puts 2'\n");
+    for (command, remedy) in [
+        ("ruby -e 'puts 1'", format!("{root}/versions/9.9/bin/ruby -e 'puts 1'")),
+        ("sh job.sh", format!("PATH={root}/versions/9.9/bin:\"$PATH\" sh job.sh")),
+    ] {
+        let before = Report::of(&test, "before", &format!("{setting}\n$record {command}"));
+        assert_eq!(before.command("program-wrappers", &test), remedy);
+        let (variables, command) = remedy.split_at(remedy.find(" sh job").map_or(0, |at| at + 1));
+        let after = Report::of(&test, "after", &format!("{setting}\n{variables}$record {command}"));
+        let (predicted, counted) = (before.predicted("program-wrappers"), after.operations());
+        assert!(predicted.abs_diff(counted) * 50 <= predicted, "{predicted} predicted, {counted} counted");
+        assert!(!after.codes().contains(&"program-wrappers"), "{:?}", after.codes());
+    }
+}
+
+#[test]
+fn privileged_metadata_of_distributions_from_an_image() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    for number in 0..150 {
+        let place = format!("env/site/package{number}-1.0.dist-info");
+        test.write(&format!("{place}/METADATA"), format!("Metadata-Version: 2.1\nName: package{number}\n"));
+        if number % 3 == 0 {
+            test.write(&format!("{place}/entry_points.txt"), "[plugins]\na = b:c\n");
+        }
+    }
+    test.write(
+        "env/app.py",
+        "import sys\nsys.path.insert(0, sys.path[0] + '/site')\nfrom importlib.metadata import entry_points\n\
+         assert len(list(entry_points(group='plugins'))) == 50\n",
+    );
+    imaged(&test, "python-distributions", "/usr/bin/python3 env/app.py");
 }
 
 #[test]
@@ -604,6 +699,7 @@ fn privileged_a_locale_by_the_name_that_it_is_installed_by() {
 fn privileged_healthy_programs_have_no_findings() {
     let Some(test) = Test::privileged(ALL) else { return };
     test.write("main.c", "#include <stdio.h>\nint main(void) { return puts(\"hello\") < 0; }\n");
+    test.write("hello.c", "int main(void) { return 0; }\n");
     test.write("Makefile", "all: a.o b.o c.o\n%.o: %.c\n\tcc -c $<\n");
     ["a", "b", "c"].iter().for_each(|name| test.write(&format!("{name}.c"), format!("int {name};\n")));
     test.script("git init -q . && git add . && git -c user.name=a -c user.email=a@b commit -qm first")
@@ -620,6 +716,15 @@ fn privileged_healthy_programs_have_no_findings() {
         "tar cf /dev/null /usr/include/linux",
         "grep -r nothing-of-this-kind /usr/include/linux",
         "cp -r /usr/include/linux copy",
+        "node -e 1",
+        "php -n -r 1;",
+        "lua5.4 -e x=1",
+        "cc hello.c -o hello",
+        "find /usr/share/doc -name nothing",
+        "sqlite3 :memory: .tables",
+        "rsync -a /etc/apt copied",
+        "du -s /usr/include",
+        "perl -MFile::Find -e 1",
     ] {
         let report = Report::of(&test, "healthy", &format!("$record {command} >/dev/null 2>&1 || true"));
         assert_eq!(report.codes(), Vec::<&str>::new(), "{command}: {:#?}", report.0["findings"]);

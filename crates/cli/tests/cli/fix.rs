@@ -69,11 +69,11 @@ fn codes_limits_and_numbers_that_are_none() {
     session!(|line| test.script(line), @"
     $ quell report t --fail-on misses => 2
     error: invalid value 'misses' for '--fail-on <CODE>'
-      [possible values: absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-files-by-every-rank, temporary-files, tiny-reads, tiny-writes, any]
+      [possible values: absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, program-wrappers, python-bytecode, python-distributions, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-files-by-every-rank, temporary-files, tiny-reads, tiny-writes, any]
 
     For more information, try '--help'.
     $ quell fix t --threshold misses=3 => 2
-    error: invalid value 'misses=3' for '--threshold <NAME=VALUE>': `misses` is none of absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, python-bytecode, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-file, small-files-by-every-rank, small-request, small-write, temporary-files, tiny-reads, tiny-writes
+    error: invalid value 'misses=3' for '--threshold <NAME=VALUE>': `misses` is none of absent-attributes, chatty-output, collective-buffering, font-cache, julia-without-image, locale-files, lustre-striping, many-creates, module-rc-files, module-tree-walk, network-start-up, open-close-churn, polling, program-wrappers, python-bytecode, python-distributions, python-imports, python-user-site, readlink-storm, repeated-listings, repeated-stats, search-list-misses, search-path-misses, small-file, small-files-by-every-rank, small-request, small-write, temporary-files, tiny-reads, tiny-writes
 
     For more information, try '--help'.
     $ quell fix t --threshold tiny-writes=many => 2
@@ -100,4 +100,53 @@ fn the_limits_are_listed_without_a_recording() {
         let outcome = test.quell(&["fix", "t", "--threshold", line]);
         assert!(outcome.stderr.contains("`t`"), "{line}: {}", outcome.stderr);
     }
+}
+
+#[test]
+fn privileged_one_image_holds_all_directories_that_causes_on_local_disks_name() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("python3")]) else { return };
+    ["one/sub/x", "two/sub/y"].iter().for_each(|name| test.write(name, ""));
+    test.write(
+        "app.py",
+        "import os\nfor n in range(900):\n    os.stat('one/sub/x')\n    try: os.readlink('two/sub/y')\n    except OSError: pass\n",
+    );
+    test.script("$quell -q record -o app.qtrace -- /usr/bin/python3 -S app.py").succeeds();
+    let json = test.json(&["fix", "--json", "app.qtrace"]);
+    let steps = json["steps"].as_array().unwrap();
+    let images: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step["finding"]["remedy"]["command"].as_str())
+        .filter(|c| c.contains("quell pack"))
+        .collect();
+    let [image] = images[..] else { panic!("one image, not {images:?} of {steps:#?}") };
+    for root in ["one/sub", "two/sub"] {
+        assert!(image.contains(&format!("--root [DIR]/{root} ")), "{image}");
+    }
+    // The printed command runs: `pack` takes several roots, and the program starts from the image.
+    let image = ["one", "two"]
+        .iter()
+        .fold(image.to_owned(), |image, name| image.replace(&format!("[DIR]/{name}"), &test.text(name)));
+    let pack = image.split(" && ").next().unwrap();
+    let run = format!(
+        "{} && $quell -q run app.qimg -- /usr/bin/python3 -S app.py",
+        pack.replacen("quell", "$quell -q", 1)
+    );
+    test.script(&run).succeeds();
+}
+
+#[test]
+fn privileged_where_nothing_is_over_its_limit_an_image_is_named_for_files_that_are_shared() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    test.script("mkdir -p app/data; for i in $(seq 1500); do echo $i > app/data/$i; done; $quell -q record -o t.qtrace -- cat app/data/* > printed").succeeds();
+    let fixed = test.quell(&["fix", "t.qtrace"]).succeeds();
+    assert!(fixed.contains("nothing is over its limit"), "{fixed}");
+    assert!(fixed.contains("if these files lie on a shared file system where the program runs:"), "{fixed}");
+    let command = fixed
+        .lines()
+        .find(|line| line.contains("quell pack t.qtrace --root "))
+        .unwrap_or_else(|| panic!("{fixed}"));
+    test.script(&command.replace("quell ", "$quell ").replace("[DIR]/", "")).succeeds();
+    // One that asks for little needs none.
+    test.script("$quell -q record -o s.qtrace -- cat app/data/1 > printed").succeeds();
+    assert!(!test.quell(&["fix", "s.qtrace"]).succeeds().contains("pack"));
 }

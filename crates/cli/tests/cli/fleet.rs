@@ -67,12 +67,12 @@ fn root_does_not_collect_where_others_may_write() {
     test.script("mkdir group other && chmod 2770 group && chown 65534 other").succeeds();
     session!(|line| test.script(line), @"
     $ quell collect app.qtrace -o group => 2
-    quell: error: root collects only where root alone may write: others may write in `group`
-    hint: `runuser -u USER -- quell collect ...`, as a user who may write there
+    quell: error: root works only where root alone may write: others may write in `group`
+    hint: `runuser -u USER -- quell ...`, as a user who may write there
     $ quell collect --compact -o other 2>&1 | sed 's/-u [a-z]*/-u OWNER/'
     --- stdout
-    quell: error: root collects only where root alone may write: `other` belongs to user 65534
-    hint: `runuser -u OWNER -- quell collect ...`
+    quell: error: root works only where root alone may write: `other` belongs to user 65534
+    hint: `runuser -u OWNER -- quell ...`
     $ rmdir group other
     ");
 }

@@ -170,7 +170,6 @@ fn what_is_no_log_is_refused() {
     hint: run strace without `-c`: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD`
     $ quell import strace / => 2
     quell: error: `/` is a directory, not a file
-    hint: write the log to a file: it is read twice
     $ quell import strace none.log => 2
     quell: error: cannot read `none.log`: ENOENT (no such file or directory)
     $ quell import strace app.log => 2
@@ -189,4 +188,110 @@ fn what_is_no_log_is_refused() {
     hint: copy /proc/self/mountinfo on the node where the command ran
     ");
     assert_eq!(test.files(), before, "something is left behind");
+}
+
+#[test]
+fn a_log_may_come_through_a_pipe_and_be_packed() {
+    let test = Test::new();
+    test.write("app.log", LOG);
+    let expected = "quell: imported 2 calls of 1 process in `t.qtrace`; next: quell report t.qtrace\n";
+    for (way, command) in [
+        ("standard input", "$quell import strace - -f -o t.qtrace < app.log"),
+        ("a packed pipe", "xz -c app.log | $quell import strace - -f -o t.qtrace"),
+        ("a substitution", "bash -c '$quell import strace <(zstd -qc app.log) -f -o t.qtrace'"),
+    ] {
+        let outcome = test.script(command);
+        assert!(outcome.stderr.starts_with(expected) && outcome.code() == 0, "{way}: {}", outcome.stderr);
+    }
+    test.script("gzip app.log").succeeds();
+    session!(|line| test.script(line), @"
+    $ quell import strace app.log.gz
+    quell: imported 2 calls of 1 process in `app.qtrace`; next: quell report app.qtrace
+    quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
+    ");
+    test.write("other.log", "__libc_start_main(0x4, 1) = 0\n+++ exited (status 0) +++\n");
+    test.write("alone.log", "vfork() = 8\nclose(3) = 0\n");
+    session!(|line| test.script(line), @"
+    $ quell import strace other.log => 2
+    quell: error: `other.log` is from ltrace, which shows calls of libraries and not what reaches the kernel
+    hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
+    $ quell import strace alone.log
+    quell: warning: 1 child of the command is not in the log: `strace -f` follows them
+    quell: imported 1 call of 2 processes in `alone.qtrace`; next: quell report alone.qtrace
+    quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
+    ");
+}
+
+#[test]
+fn an_import_that_was_killed_is_in_no_ones_way() {
+    let test = Test::new();
+    test.write("app.log", LOG);
+    test.script("$quell import strace app.log && cp -r app.qtrace app.qtrace.new").succeeds();
+    test.script("$quell import strace -f app.log").succeeds();
+    assert!(!test.path("app.qtrace.new").exists());
+}
+
+#[test]
+fn privileged_threads_that_close_at_once_close_their_own_files_in_logs_too() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("strace"), Need::Program("cc")]) else {
+        return;
+    };
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/fixtures/closers.c");
+    test.run(&["cc", "-pthread", "-o", "closers", source]).succeeds();
+    for flags in [&["-f"][..], &["-f", "-t"], &["-f", "-ttt", "-T"], &["-f", "-y"]] {
+        let strace = [
+            &["strace"],
+            flags,
+            &["-e", "trace=openat,access,close,dup,fcntl,clone,clone3,execve", "-o", "l.log", "./closers"],
+        ];
+        test.run(&strace.concat()).succeeds();
+        let directory = test.path("").to_str().unwrap().to_owned();
+        test.quell(&["-q", "import", "strace", "-f", "l.log", "--directory", &directory]).succeeds();
+        let recording = Recording::open(&test.path("l.qtrace")).unwrap();
+        let (mut named, mut closes, mut wrong) = (std::collections::HashMap::new(), 0, 0);
+        recording
+            .for_each_event(|event| match event.call.name() {
+                "access" if event.outcome.is_success() => _ = named.insert(event.thread, event.target),
+                "close" => {
+                    let Some(expected) = named.remove(&event.thread) else { return };
+                    closes += 1;
+                    wrong += u32::from(event.target != expected);
+                }
+                _ => {}
+            })
+            .unwrap();
+        assert_eq!((closes, wrong), (12 * 400 * 4, 0), "{flags:?}");
+    }
+}
+
+#[test]
+fn privileged_of_two_recorders_to_one_place_the_loser_says_so() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    for round in 0..12 {
+        test.script("rm -rf t*.qtrace");
+        let record = || test.start(&["record", "-o", "t.qtrace", "--", "true"]);
+        let recorders = [record(), record()];
+        let said = recorders.map(|recorder| test.wait(recorder)).map(|outcome| {
+            assert_eq!(outcome.code(), 0, "{round}: {}", outcome.stderr);
+            outcome.stderr.contains("`t.qtrace` exists already: the trace becomes `t-2.qtrace`")
+        });
+        assert_eq!(said.iter().filter(|lost| **lost).count(), 1, "{round}");
+        for trace in ["t.qtrace", "t-2.qtrace"] {
+            assert!(
+                Recording::open(&test.path(trace)).unwrap().header.recorder.events > 0,
+                "{round} {trace}"
+            );
+        }
+    }
+    test.script("mkfifo go");
+    let first = test.start(&["record", "-o", "u.qtrace", "--", "sh", "-c", "read line < go"]);
+    test.script("until [ -s u.qtrace/spool ]; do sleep 0.1; done");
+    session!(|line| test.script(line), @"
+    $ quell record -f -o u.qtrace -- true => 125
+    quell: error: `u.qtrace` is being written by another quell
+    hint: `-o DIR` writes elsewhere
+    ");
+    test.script("echo > go");
+    assert_eq!(test.wait(first).code(), 0);
+    test.quell(&["record", "-f", "-o", "u.qtrace", "--", "true"]).succeeds();
 }

@@ -27,10 +27,12 @@
 //! csv            tables with every row, quoted
 //! findings       remedies applied for real, compared with what was predicted; healthy programs have none
 //! fix            `quell fix`, `--fail-on`, limits
+//! tiers          kills at random moments of `--buffer`, `--scratch --keep` and `--gather`
 //! demo           `quell demo` for every user
 //! doctor         `quell doctor` where one thing after the other is barred for real
 //! image          `quell image`: what is in an image, and what comes out of it
 //! html           the page of `report --html`: where it goes, whole or not at all
+//! imports        `record --python`: the tree of imports, as the interpreter tells it
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
 //! programs       real programs, plain and under `run`: the same output, status and files
@@ -40,6 +42,8 @@
 //! strangers      other users of the node: what they hold, own or change stops no command and gets nothing from one
 //! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
+//! other_roots    programs with another root or mounts of their own, whose files have their true names
+//! storms         storms of known cause: the first finding names it, and its remedy does what it says
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! scratch        `run --scratch`: as plain, with nothing of it in the real directory, and nothing left
 //! output         `run --output`: every byte of every rank, in few writes, whatever is killed or full
@@ -56,6 +60,8 @@
 //! with QUELL_TESTS_MUST_RUN=1 it fails instead.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod gather;
+mod gather_reading;
 mod harness;
 #[path = "../../../../tests/place.rs"]
 mod place;
@@ -68,6 +74,7 @@ mod auto;
 mod awaited;
 mod bad_input;
 mod bcast;
+mod buffer;
 mod calibrate;
 mod check;
 mod cluster;
@@ -90,6 +97,7 @@ mod html;
 mod image;
 mod image_lost;
 mod import;
+mod imports;
 mod killed;
 mod launchers;
 mod learn;
@@ -100,6 +108,7 @@ mod modules_convert;
 mod modules_root;
 mod modules_tools;
 mod mpi;
+mod other_roots;
 mod output;
 mod pack_and_run;
 mod packaging;
@@ -118,8 +127,10 @@ mod slurm;
 mod stale;
 mod starts;
 mod statistics;
+mod storms;
 mod strangers;
 mod synth;
+mod tiers;
 mod top;
 mod transparent;
 mod warm;

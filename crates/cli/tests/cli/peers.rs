@@ -36,6 +36,11 @@ fn read_all(test: &Test, rank: u32, node: &mut Child) {
     assert!(test.read(&format!("got-{rank}")) == test.read("plain"), "other content");
 }
 
+/// Nodes remember starts that waited for peers in vain.
+fn forget_starts(test: &Test) {
+    test.script("rm -f /dev/shm/quell-peers-*").succeeds();
+}
+
 /// A count of the image in the statistics of a node that is over. Nothing may have been read from the originals.
 fn counted(test: &Test, rank: u32, name: &str) -> u64 {
     let counted = test.read_json(&format!("stats-{rank}.json"));
@@ -45,6 +50,7 @@ fn counted(test: &Test, rank: u32, name: &str) -> u64 {
 
 /// The bytes that the second node of a job gets from the first one, and the length of the image's file.
 fn from_first(test: &Test, words: &[&str]) -> (u64, u64) {
+    forget_starts(test);
     let nodes = [0, 1].map(|rank| {
         let mut node = start(test, rank, words);
         read_all(test, rank, &mut node);
@@ -76,11 +82,11 @@ fn privileged_one_node_reads_the_image_and_the_other_gets_it_from_there() {
         // A busy machine may start a node so slowly that it reads the image by itself, or that the first one ends before it has
         // given all.
         wait_until("all of the image comes from the first node", || {
-            let (bytes, all) = from_first(&test, &["--peers", "auto"]);
+            let (bytes, all) = from_first(&test, &[]);
             (bytes, counted(&test, 0, "bytes_to_peers")) == (all, all)
         });
         assert_eq!([0, 1].map(|rank| counted(&test, rank, "peers_left")), [0, 0]);
-        assert_eq!(from_first(&test, &[]).0, 0, "{options}");
+        assert_eq!(from_first(&test, &["--peers", "off"]).0, 0, "{options}");
         server.kill().unwrap();
         server.wait().unwrap();
         test.script("umount -l second").succeeds();
@@ -97,6 +103,7 @@ fn privileged_the_first_node_compares_for_nodes_that_it_gives_the_image() {
         let mut server = on_second(&test);
         test.write("apart", "apart\n");
         let serves_its_own = |words: &[&str]| {
+            forget_starts(&test);
             let befores = [":", "mount --bind apart env/data/1"];
             let nodes = [0, 1].map(|rank| {
                 let mut node = start_after(&test, rank, befores[rank as usize], words);
@@ -110,9 +117,9 @@ fn privileged_the_first_node_compares_for_nodes_that_it_gives_the_image() {
             assert!(test.read("got-0") == test.read("plain"));
             test.read("got-1") != test.read("plain")
         };
-        assert!(serves_its_own(&[]), "each node compares");
+        assert!(serves_its_own(&["--peers", "off"]), "each node compares");
         // A busy machine may start a node so slowly that it does so by itself.
-        wait_until("the first node compares", || !serves_its_own(&["--peers", "auto"]));
+        wait_until("the first node compares", || !serves_its_own(&[]));
         server.kill().unwrap();
         server.wait().unwrap();
         test.script("umount -l second").succeeds();
@@ -124,7 +131,7 @@ fn privileged_no_process_stays_after_nodes_that_were_killed() {
     let Some(test) = Test::privileged(&[NEEDS, &[Need::Program("umount")]].concat()) else { return };
     let _only = Elsewhere::of(&test, "");
     let of_peers = || processes::named(test.processes(), "quell-peers");
-    let mut node = start(&test, 0, &["--peers", "auto"]);
+    let mut node = start(&test, 0, &[]);
     read_all(&test, 0, &mut node);
     assert_eq!(of_peers().len(), 1);
     node.kill().unwrap();

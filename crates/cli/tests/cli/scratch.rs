@@ -296,10 +296,13 @@ fn privileged_nothing_is_left_whatever_is_killed() {
         test.silence();
         assert_eq!(names(), before, "after the next run");
         // Signals by which jobs are ended reach the server too.
-        let child = waiting(&test);
+        let mut child = waiting(&test);
+        // The end of its input would end the command, too.
+        let input = child.stdin.take();
         send(servers(&test)[0], Signal::TERM);
         send(child.id().cast_signed(), Signal::TERM);
         assert_eq!(test.wait(child).code(), 143);
+        drop(input);
         test.silence();
         assert_eq!(names(), before, "after SIGTERM");
     }
@@ -330,13 +333,15 @@ fn privileged_wrong_directories_are_named_and_odd_ones_work() {
     hint: mkdir -p absent
     $ quell run --keep -- true => 125
     error: the following required arguments were not provided:
-      --scratch <DIR>
+      --scratch <DIR[/PATTERN]>
       <CMD>...
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...
            quell run [OPTIONS] --output FILE -- CMD [ARG]...
            quell run [OPTIONS] --scratch DIR -- CMD [ARG]...
+           quell run [OPTIONS] --gather DIR -- CMD [ARG]...
+           quell run [OPTIONS] --buffer DIR -- CMD [ARG]...
 
     For more information, try '--help'.
     $ quell run --scratch link -- sh -c 'echo x > tmp/x; ls link'
@@ -702,4 +707,58 @@ fn privileged_a_rank_without_a_limit_of_sizes_writes_beyond_the_first_ranks() {
     let outcome = test.script(&script("$quell -q run --scratch tmp --scratch-memory 0 --"));
     assert!(outcome.stdout.ends_with("\n300000\n"), "{outcome}");
     assert_eq!(outcome.stdout, test.script(&script("")).stdout);
+}
+
+#[test]
+fn privileged_a_pattern_makes_names_scratch_and_leaves_others_in_place() {
+    let Some(tests) = both(FUSE) else { return };
+    for test in tests {
+        plant(&test);
+        let script = "cd tmp; echo 1 > a.tmp; echo 2 > b; mkdir d.tmp; echo 3 > d.tmp/x; echo more >> old; cat a.tmp b d.tmp/x old; ls";
+        let ours = test.quell(&["-q", "run", "--scratch", "tmp/*.tmp", "--", "sh", "-c", script]);
+        assert_eq!(
+            (ours.code(), ours.stdout.as_str()),
+            (0, "1\n2\n3\nold\nmore\na.tmp\nb\nd.tmp\nold\nsub\n")
+        );
+        assert_eq!(test.script("cd tmp; ls -A; cat b old").stdout, "b\nold\nsub\n2\nold\nmore\n");
+        let kept = test.quell(&["-q", "run", "--scratch", "tmp/*.tmp", "--keep", "--", "sh", "-c", script]);
+        assert_eq!(kept.code(), 0, "{kept}");
+        assert_eq!(
+            test.script("cd tmp; ls -A; cat a.tmp d.tmp/x").stdout,
+            "a.tmp\nb\nd.tmp\nold\nsub\n1\n3\n"
+        );
+    }
+}
+
+#[test]
+fn privileged_the_ways_out_go_together() {
+    let Some(tests) = both(FUSE) else { return };
+    for test in tests {
+        test.script("mkdir tmp results out app; echo 'print(\"hello\")' > app/a.py").succeeds();
+        test.script("$quell -q record -o t.qtrace -- python3 app/a.py; $quell -q pack t.qtrace -o app.qimg --root app").succeeds();
+        let script = "python3 app/a.py; echo t > tmp/t; echo r > results/rank-1; echo s > results/summary; \
+                      for i in 1 2 3; do echo $i; done > out/o; cat tmp/t results/* out/o";
+        test.write("job", script);
+        let ours = test.script("$quell -q run app.qimg --scratch tmp/ --gather 'results/rank-*' --buffer out/ --output job.log -- sh job");
+        assert_eq!((ours.code(), ours.stdout.as_str()), (0, ""), "{ours}");
+        assert_eq!(test.script("cat job.log").stdout, "hello\nt\nr\ns\n1\n2\n3\n");
+        assert_eq!(
+            test.script("ls -A tmp out results | sed 's/.*qout/CONTAINER/' | sort").stdout,
+            "\n\nCONTAINER\no\nout:\nresults:\nsummary\ntmp:\n"
+        );
+        test.script("$quell -q gather extract results/*.qout; cat results/rank-1 results/summary; cat out/o")
+            .succeeds();
+    }
+}
+
+#[test]
+fn privileged_a_pattern_needs_no_right_to_list_the_directory() {
+    let Some(tests) = both(FUSE) else { return };
+    for test in tests {
+        test.script("mkdir r; chmod 300 r");
+        let script = "echo a > r/1.tmp; echo b > r/other; cat r/1.tmp r/other";
+        let ours = test.quell(&["-q", "run", "--require", "--scratch", "r/*.tmp", "--", "sh", "-c", script]);
+        assert_eq!((ours.code(), ours.stdout.as_str()), (0, "a\nb\n"), "{ours}");
+        assert_eq!(test.script("chmod 700 r; ls -A r").stdout, "other\n");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -228,13 +229,21 @@ fn privileged_few_descriptors_are_enough() {
 fn privileged_ranks_beyond_the_limit_of_descriptors_keep_no_processor_busy() {
     let Some(test) = packed() else { return };
     for mode in ["mount", "extract"] {
-        let runs = format!(
-            "ulimit -n 24; for n in $(seq 40); do $quell -q run --mode {mode} app.qimg -- sleep 3 & done; wait"
-        );
-        test.write("runs", runs);
-        test.script("exec strace -f -qq -o calls -e trace=accept4 sh runs").succeeds();
-        let refused = test.read_text("calls").matches("EMFILE").count();
-        assert!((1..400).contains(&refused), "{mode}: {refused} attempts without a descriptor");
+        test.write("rank", "while [ ! -e go ]; do sleep 0.2; done");
+        let run = format!("$quell -q run --mode {mode} app.qimg -- sh rank");
+        test.write("runs", format!("ulimit -n 24; for n in $(seq 40); do {run} & done; wait"));
+        test.write("calls", "");
+        let mut all = test.shell("exec strace -f --seccomp-bpf -qq -o calls -e trace=accept4 sh runs");
+        let all = all.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let refused = || test.read_text("calls").matches("EMFILE").count();
+        wait_until("a rank is refused for want of a descriptor", || refused() > 0);
+        // A holder that looks again without a pause makes far more attempts in this time.
+        std::thread::sleep(Duration::from_secs(3));
+        let attempts = refused();
+        test.write("go", "");
+        test.wait(all).succeeds();
+        assert!(attempts < 400, "{mode}: {attempts} attempts without a descriptor");
+        test.run(&["rm", "go", "calls"]).succeeds();
     }
 }
 

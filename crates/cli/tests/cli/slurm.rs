@@ -366,3 +366,42 @@ fn privileged_the_task_epilogue_of_the_first_rank_has_the_image_made() {
     slurm.test.run(&["rm", "-r", "cache", "one", "bin", "task-epilog"]).succeeds();
     slurm.assert_clean(&[]);
 }
+
+/// A site's wrapper of srun: one job in two records rank 0 of its first step, and each prints what it prints plain.
+#[test]
+fn privileged_one_job_in_two_is_sampled() {
+    let Some(slurm) = Slurm::new(User::Ordinary) else { return };
+    slurm.test.run(&["mkdir", "-p", "site", "samples"]).succeeds();
+    slurm.test.write_mode("site/srun", include_str!("../../../../packaging/sample/srun"), 0o755);
+    let script = "#!/bin/sh\n\
+        export PATH=\"$PWD/site:${quell%/*}:$PATH\" QUELL_SAMPLE=2 QUELL_SAMPLES=\"$PWD/samples\"\n\
+        for step in 1 2; do srun --quiet --overcommit -N 4 -n 8 -l env/bin/app || echo failed; done\n";
+    slurm.test.write_mode("job.sh", script, 0o755);
+    let plain = lines(slurm.run(&step("-N4 -n8 -l", &["env/bin/app"])));
+    let mut twice = [plain.clone(), plain].concat();
+    twice.sort_unstable();
+    let mut sampled = BTreeSet::new();
+    for _ in 0..4 {
+        let submit =
+            ["sbatch", "--wait", "--parsable", "--overcommit", "-N4", "-n8", "-o", "job.%j", "job.sh"];
+        let job: u32 = slurm.run(&submit).succeeds().trim().parse().unwrap();
+        let mut said: Vec<_> =
+            slurm.test.read_text(&format!("job.{job}")).lines().map(str::to_owned).collect();
+        said.sort_unstable();
+        assert_eq!(said, twice, "{job}");
+        let trace = slurm.test.path(&format!("samples/job-{job}/rank0.qtrace"));
+        assert_eq!(trace.exists(), job.is_multiple_of(2), "{job}");
+        if trace.exists() {
+            let header = quell_trace::Recording::open(&trace).unwrap().header;
+            assert_eq!(header.rank.map(|rank| rank.0), Some(0));
+            assert!(
+                header.job.is_some_and(|of| of.starts_with(&job.to_string())) && header.recorder.events > 0
+            );
+            sampled.insert(job);
+        }
+    }
+    assert_eq!(sampled.len(), 2);
+    slurm.test.script("$quell -q collect samples/*/*.qtrace -o fleet").succeeds();
+    slurm.test.script("rm -r samples site fleet job.*").succeeds();
+    slurm.assert_clean(&[]);
+}

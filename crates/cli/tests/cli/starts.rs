@@ -129,13 +129,31 @@ fn ways_to_the_nodes_are_compared_on_one_file_system() {
     let found = json(&test, &words);
     let ways = found["profiles"].as_array().unwrap();
     let names: Vec<&str> = ways.iter().map(|way| way["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["plain", "once a node", "container", "image", "broadcast", "local"]);
+    assert_eq!(names, ["plain", "once a node", "container", "image", "broadcast", "auto", "local"]);
     let at = |way: usize| ways[way]["points"][1]["seconds"]["p50"].as_f64().unwrap();
-    assert!(at(0) > at(1) && at(4) < at(0) && at(5) <= at(4), "{found}");
+    assert!(at(0) > at(1) && at(4) < at(5) && at(5) < at(0) && at(6) <= at(4), "{found}");
     let outcome = test.quell(&[&["predict", "w.qtrace"], &words[..]].concat());
     assert!(outcome.stdout.contains("broadcast"), "{outcome}");
     let refused = test.quell(&["predict", "w.qtrace", "--compare", "--fs", "nfs,gpfs"]);
     assert!(refused.stderr.contains("on one file system"), "{refused}");
+}
+
+#[test]
+fn privileged_the_check_of_run_auto_is_predicted_by_its_entries() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    test.pack();
+    let compared = test.json(&["check", "--json", "app.qimg"]);
+    let words = ["--root", "env", "--fs", "lustre", "--nodes", "1", "--samples", "1", "--compare", "--json"];
+    let found = test.json(&[&["predict", "app.qtrace"], &words[..]].concat());
+    let operations = |name: &str| {
+        let way = found["profiles"].as_array().unwrap().iter().find(|way| way["name"] == name).unwrap();
+        way["points"][0]["metadata_operations"].as_f64().unwrap()
+    };
+    assert_eq!(
+        operations("auto") - operations("broadcast"),
+        compared["entries"].as_f64().unwrap(),
+        "{compared}"
+    );
 }
 
 #[test]

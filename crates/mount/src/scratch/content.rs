@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
+use super::gather::{EarlierFile, Gathered};
 use super::originals::OriginalState;
 use super::stored::Stored;
 use crate::fuse::original;
@@ -59,6 +60,10 @@ pub(super) enum Content {
     Original(OriginalState),
     Memory(Pieces),
     Stored(Stored),
+    /// New content in a directory that is gathered.
+    Gathered(Gathered),
+    /// A file of a container that lay there before.
+    Earlier(EarlierFile),
 }
 
 /// Content in memory. Holes take none.
@@ -210,6 +215,8 @@ impl Content {
         match self {
             Self::Original(_) => return Err(Errno::BADF),
             Self::Memory(pieces) => pieces.read(offset, buffer),
+            Self::Gathered(gathered) => gathered.read(offset, buffer)?,
+            Self::Earlier(earlier) => earlier.read(offset, buffer)?,
             Self::Stored(stored) => {
                 let read = original::read_at(&*stored.open()?, buffer, offset)?;
                 buffer[read..].fill(0);

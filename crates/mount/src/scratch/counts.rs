@@ -2,23 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::counters::{RequestKind, request_stats};
+use crate::counters::AtomicRequests;
 use crate::fuse::request::Operation;
 use crate::stats::{RequestStats, ScratchOriginalStats};
 
 /// Requests, by kind.
 #[derive(Debug, Default)]
 pub(super) struct RequestCounts {
-    requests: [AtomicU64; 7],
+    requests: AtomicRequests,
     read: AtomicU64,
     written: AtomicU64,
 }
 
 impl RequestCounts {
     pub(super) fn asked(&self, operation: &Operation<'_>) {
-        if let Some(kind) = RequestKind::of(operation) {
-            self.requests[kind as usize].fetch_add(1, Ordering::Relaxed);
-        }
+        self.requests.asked(operation);
     }
 
     /// Bytes were answered.
@@ -31,7 +29,7 @@ impl RequestCounts {
     }
 
     pub(super) fn requests(&self) -> RequestStats {
-        request_stats(|kind| self.requests[kind].load(Ordering::Relaxed))
+        self.requests.stats()
     }
 
     /// Bytes read and written.

@@ -133,19 +133,19 @@ impl ScratchRoom {
         }
     }
 
-    /// Changes the kind of the room, in its mark and in its name. If only one of them can be changed to [`RoomKind::Kept`], that is
+    /// Changes the kind of the room, in its name, by which a user knows it after a kill, and then in its mark. If only one of them can be changed to [`RoomKind::Kept`], that is
     /// enough: no run removes it. If neither can, the mark is removed, which has the same effect. Open files stay valid.
     pub(super) fn change_kind(&mut self, parent: &OwnedFd, kind: RoomKind) {
         if std::mem::replace(&mut self.kind, kind) == kind {
             return;
         }
-        let is_marked = self.mark(kind).is_ok();
         let random = self.name.rsplit_once('-').map_or("", |(_, random)| random);
         let name = format!("{}{random}", kind.prefix());
         let is_named = rename_new((parent, self.name.as_bytes()), (parent, name.as_bytes())).is_ok();
         if is_named {
             self.name = name;
         }
+        let is_marked = self.mark(kind).is_ok();
         match kind {
             RoomKind::Scratch => _ = rustix::fs::unlinkat(&*self.directory, PATHS, AtFlags::empty()),
             RoomKind::Kept if is_marked || is_named => {}

@@ -4,21 +4,25 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
+use quell_gather::Log;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::content::Content;
 use super::counts::{Asked, RequestCounts};
+use super::gather::Scope;
 use super::originals::{FILE, KIND, OpenOriginal};
 use super::tree::{Kind, New, Removed, Rename, Tree};
 use crate::fuse::abi::{
     self, Attr, EntryReply, InitFlags, NodeId, OpenFlags, OpenReply, SetAttributes, Validity, encode_statfs,
 };
-use crate::fuse::device::{Device, Received};
+use crate::fuse::device::Device;
+use crate::fuse::init;
 use crate::fuse::listing::{ListedName, Listing, Pushed};
 use crate::fuse::original;
 use crate::fuse::reply::{Reply, reply_created, reply_done, reply_entry, reply_with, reply_xattr, written};
 use crate::fuse::request::{FileHandle, Operation, Read, Request, SetAttr};
+use crate::fuse::serving::answer_requests;
 
 /// A scratch directory that is served.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(super) struct Service {
     pub(super) tree: Mutex<Tree>,
     pub(super) counts: RequestCounts,
     handles: Mutex<Handles>,
+    /// The container, where new files go to one.
+    log: Option<Arc<Log>>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +52,7 @@ impl Service {
     pub(super) fn new(device: OwnedFd, tree: Tree) -> Self {
         Self {
             device: Device::new(device),
+            log: tree.gatherer.as_ref().map(|gatherer| Arc::clone(&gatherer.log)),
             tree: Mutex::new(tree),
             counts: RequestCounts::default(),
             handles: Mutex::default(),
@@ -55,35 +62,16 @@ impl Service {
     /// Answers until the mount is gone.
     pub(super) fn serve(&self) {
         let mut buffer = vec![0; abi::REQUEST_BUFFER];
-        loop {
-            match self.device.receive(&mut buffer) {
-                Ok(Received::Request(bytes)) => self.take(&buffer[..bytes]),
-                Ok(Received::Again) => {}
-                // An error that fuse(4) does not know: nothing can be answered any more.
-                Ok(Received::Ended) | Err(_) => return,
-            }
-        }
-    }
-
-    fn take(&self, bytes: &[u8]) {
-        match Request::parse(bytes) {
-            Ok(request) => {
-                let reply = Reply::new(&self.device, request.unique);
-                self.counts.asked(&request.operation);
-                self.answer(&request, reply);
-            }
-            Err(malformed) => {
-                if let Some(unique) = malformed.unique {
-                    Reply::new(&self.device, unique).error(Errno::INVAL);
-                }
-            }
-        }
+        answer_requests(&self.device, &mut buffer, |request, reply| {
+            self.counts.asked(&request.operation);
+            self.answer(request, reply);
+        });
     }
 
     fn answer(&self, request: &Request<'_>, reply: Reply<'_>) {
         let node = request.node.0;
         match request.operation {
-            Operation::Init { .. } => init(&request.operation, reply),
+            Operation::Init { .. } => init::settle(&request.operation, reply, INIT_FLAGS, abi::MAX_WRITE),
             Operation::Lookup { name } => reply_entry(self.look_up(node, name), reply),
             Operation::ForgetOne { lookups } => {
                 crate::lock(&self.tree).forget(node, lookups);
@@ -138,8 +126,13 @@ impl Service {
                 let names = crate::lock(&self.tree).xattr_names(node);
                 reply_xattr(names, size, reply);
             }
-            // The user was told that nothing here outlives the node.
-            Operation::Flush { .. } | Operation::Synchronise { .. } | Operation::Destroy => reply.done(),
+            Operation::Flush { .. } => {
+                let outcome = self.log.as_ref().map_or(Ok(()), |log| log.recheck());
+                reply_done(outcome, reply);
+            }
+            // Of scratch directories the user was told that nothing outlives the node.
+            Operation::Synchronise { .. } => reply_done(self.synchronise(node), reply),
+            Operation::Destroy => reply.done(),
             Operation::Ioctl => reply.error(Errno::NOTTY),
             Operation::Interrupt { .. } => reply.none(),
             _ => self.change(request, reply),
@@ -149,6 +142,9 @@ impl Service {
     /// The requests that change something.
     fn change(&self, request: &Request<'_>, reply: Reply<'_>) {
         let (node, caller) = (request.node.0, request.caller);
+        if let Err(errno) = self.admit(&request.operation) {
+            return reply.error(errno);
+        }
         let make = |name, new| {
             let made = crate::lock(&self.tree).make((node, name), new, caller);
             made.map(|(id, attr)| entry(id, attr, Validity::Forever))
@@ -194,7 +190,10 @@ impl Service {
                 reply_done(renamed, reply);
             }
             Operation::Write(write) => {
-                let outcome = tree().write(node, write.offset, write.data);
+                let mut outcome = tree().write(node, write.offset, write.data);
+                if write.open_flags & (OFlags::SYNC | OFlags::DSYNC).bits() != 0 {
+                    outcome = outcome.and_then(|bytes| self.synchronise(node).map(|()| bytes));
+                }
                 self.counts.written(outcome.unwrap_or(0));
                 reply_with(outcome, reply, |bytes, reply| reply.bytes(&written(bytes)));
             }
@@ -206,6 +205,51 @@ impl Service {
             }
             Operation::RemoveXattr { name } => reply_done(tree().set_xattr(node, name, None, 0), reply),
             _ => reply.error(Errno::NOSYS),
+        }
+    }
+
+    /// Makes room in the container for a change, and writes to it when memory holds enough.
+    fn admit(&self, operation: &Operation<'_>) -> Result<(), Errno> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let bytes = match operation {
+            // A full disk must be able to be emptied.
+            Operation::Unlink { .. }
+            | Operation::RemoveDirectory { .. }
+            | Operation::Rename { .. }
+            | Operation::RemoveXattr { .. } => return Ok(()),
+            Operation::Write(write) => write.data.len() as u64,
+            _ => 0,
+        };
+        {
+            let mut tree = crate::lock(&self.tree);
+            let Some(gatherer) = &tree.gatherer else { return Ok(()) };
+            gatherer.reserve(bytes)?;
+            if !gatherer.is_full() {
+                return Ok(());
+            }
+            tree.record(Scope::Full)?;
+        }
+        log.write_pieces()
+    }
+
+    /// Puts what programs have done on stable storage.
+    fn synchronise(&self, node: u64) -> Result<(), Errno> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let (recorded, end) = {
+            let mut tree = crate::lock(&self.tree);
+            let is_directory = tree.is_directory(node)?;
+            let recorded = tree.record(if is_directory { Scope::All } else { Scope::Settled(node) });
+            (recorded, log.end())
+        };
+        log.synchronise(end).and(recorded)
+    }
+
+    /// Writes what has changed, so that a kill later does not take it along.
+    pub(super) fn write_out(&self) {
+        if let Some(log) = &self.log {
+            // Programs learn of an error at their next call.
+            _ = crate::lock(&self.tree).record(Scope::All);
+            _ = log.write_all();
         }
     }
 
@@ -271,6 +315,8 @@ impl Service {
                 };
                 (Handle::File(node, file), OpenFlags::empty())
             }
+            // A close tells of a container that cannot be written to.
+            _ if self.log.is_some() => (Handle::File(node, None), OpenFlags::KEEP_CACHE),
             _ => (Handle::File(node, None), OpenFlags::KEEP_CACHE | OpenFlags::NO_FLUSH),
         };
         tree.opened(node)?;
@@ -351,18 +397,10 @@ fn validity(tree: &Tree, id: u64) -> Validity {
     if is_original { Validity::Brief } else { Validity::Forever }
 }
 
-/// Settles what both sides can do. Locks are the kernel's: all processes that can meet at a file are on this node.
-fn init(operation: &Operation<'_>, reply: Reply<'_>) {
-    let &Operation::Init { major, minor, max_readahead, flags, .. } = operation else { return };
-    if major != abi::MAJOR || minor < abi::OLDEST_MINOR {
-        return reply.error(Errno::PROTO);
-    }
-    let wanted = InitFlags::ASYNC_READ
-        | InitFlags::BIG_WRITES
-        | InitFlags::AUTO_INVAL_DATA
-        | InitFlags::PARALLEL_DIROPS
-        | InitFlags::MAX_PAGES
-        | InitFlags::CACHE_SYMLINKS;
-    let flags = InitFlags::from_bits_truncate(flags) & wanted;
-    reply.bytes(&abi::encode_init(minor.min(abi::MINOR), max_readahead, flags, 0));
-}
+/// Locks are the kernel's: all processes that can meet at a file are on this node.
+const INIT_FLAGS: InitFlags = InitFlags::ASYNC_READ
+    .union(InitFlags::BIG_WRITES)
+    .union(InitFlags::AUTO_INVAL_DATA)
+    .union(InitFlags::PARALLEL_DIROPS)
+    .union(InitFlags::MAX_PAGES)
+    .union(InitFlags::CACHE_SYMLINKS);

@@ -36,7 +36,6 @@ pub(crate) fn answer(start: ServerStart, alone: &SingleThreaded) -> ! {
     let _name_stays = rustix::thread::set_name(c"quell-server");
     let ServerStart { holding, lifeline: (read_end, write_end), holder, death } = start;
     holding.handover.release_slots(alone);
-    let _looked_at_once_more = set_parent_process_death_signal(Some(PARENT_DIED));
     let (settled, is_settled) = channel();
     let lifeline = Lifeline::of_server(read_end);
     if spawn(move || begin(holding, lifeline, holder, death, &is_settled)).is_none() {
@@ -145,7 +144,12 @@ struct StandBy {
 
 impl StandBy {
     /// Waits for the holder's death, and ends this process then: in favour of another holder, unless all is over.
+    ///
+    /// This thread asks for the signal, because it asks for the parent when the signal comes. When a process dies, the kernel gives the
+    /// threads of its children another parent one by one, and signals each thread that asked right after that: an answer to another
+    /// thread's signal could still be the dead parent. Source: `forget_original_parent` in the kernel's `kernel/exit.c`.
     fn until_the_death_of(self, holder: Pid) -> ! {
+        let _looked_at_once_more = set_parent_process_death_signal(Some(PARENT_DIED));
         while rustix::process::getppid() == Some(holder) {
             wait_for_parent_signal();
         }

@@ -40,8 +40,8 @@ use crate::error::{SetupStep, Unavailable};
 use crate::message::send;
 use crate::rendezvous::is_this_user;
 use crate::sys::process::{
-    Forked, SingleThreaded, block_parent_signal, close_all_but, close_each, fork_sharing_descriptors,
-    open_descriptors,
+    Forked, LONGEST_WAIT_FOR_CORE, SingleThreaded, block_parent_signal, close_all_but, close_each,
+    fork_sharing_descriptors, open_descriptors,
 };
 
 /// The life of a server process.
@@ -104,9 +104,6 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
-/// The time in which a killed thread gets a core, on a node that computes.
-const LONGEST_LAST_CALL: Duration = Duration::from_secs(10);
-
 /// The two sides of the fork.
 enum Started {
     Holder(ServerProcess),
@@ -127,7 +124,7 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
 /// holds one of its threads until another server has answered.
 fn cause_of_death(server: Pid) -> Death {
     let (start, mut held) = (Instant::now(), 0);
-    while held < BURIAL_TRIES && start.elapsed() < LONGEST_LAST_CALL {
+    while held < BURIAL_TRIES && start.elapsed() < LONGEST_WAIT_FOR_CORE {
         let status = match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
             Ok(None) | Err(Errno::INTR) => None,
             Ok(Some((_, status))) => Some(status),
@@ -320,7 +317,7 @@ impl Holder {
     /// file's. A call that takes longer waits for a file system, and names no descriptor any more.
     fn await_threads(&self) {
         let start = Instant::now();
-        while !self.holding.handover.are_earlier_threads_dead() && start.elapsed() < LONGEST_LAST_CALL {
+        while !self.holding.handover.are_earlier_threads_dead() && start.elapsed() < LONGEST_WAIT_FOR_CORE {
             std::thread::sleep(BURIAL_PAUSE);
         }
     }

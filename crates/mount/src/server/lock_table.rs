@@ -1,6 +1,9 @@
 //! LockTable of flock(2) and fcntl(2) below a root: each is the original's.
 //!
 //! A lock has an owner, for which the kernel sends a number: a process for POSIX locks, an open file for the other kinds.
+//! The number of an open file is that of another one soon after it is closed, and RELEASE is answered later than that. So for
+//! flock(2) a file's handle stands for it, which is given once. Where there is only the number, as for locks of open files by
+//! fcntl(2) and for packed files without a handle, a request waits until RELEASE has given up the locks of the closed file.
 //! Each owner gets a [`LockFile`] for each file, and holds its locks through it: so locks of two owners conflict
 //! with each other, and with those of processes outside, as the original's file system says. When an owner is done with a
 //! file, its descriptor is closed, and with it all its locks there.
@@ -55,8 +58,17 @@ struct State {
     untold: Vec<Settled>,
     /// Requests that may come to wait.
     arriving: HashSet<u64>,
-    /// RELEASE requests that are being answered, with their files.
-    leaving: HashMap<u64, Node>,
+    /// RELEASE requests that are being answered.
+    leaving: HashMap<u64, LeavingFile>,
+}
+
+/// An open file that is being closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LeavingFile {
+    node: Node,
+    handle: FileHandle,
+    /// The owner of its locks if it has no handle, until they are given up.
+    owner: Option<OwnerKey>,
 }
 
 /// A RELEASE that is being answered.
@@ -94,8 +106,17 @@ pub(crate) struct Settled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnerKey {
     node: Node,
-    owner: LockOwner,
-    whole_file: bool,
+    by: LockedBy,
+}
+
+/// The kernel does not tell the locks of open files by fcntl(2) from POSIX locks: both are a process' here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum LockedBy {
+    Process(LockOwner),
+    /// An open file that has a handle.
+    Handle(FileHandle),
+    /// An open file that has none.
+    OpenFile(LockOwner),
 }
 
 #[derive(Debug)]
@@ -126,13 +147,11 @@ impl LockTable {
         for index in owners.used() {
             let word = |number| owners.get(index, number);
             let Some(file) = LockFile::restore(word(2)) else { continue };
-            let key = OwnerKey {
-                node: Node::decode(NodeId(word(0)), root),
-                owner: LockOwner(word(1)),
-                whole_file: word(4) != 0,
-            };
+            let handle = FileHandle(word(3));
+            let by = LockedBy::of(LockOwner(word(1)), handle, word(4) != 0);
+            let key = OwnerKey { node: Node::decode(NodeId(word(0)), root), by };
             let pid = u32::try_from(word(5)).unwrap_or(0);
-            let owner = Owner { index, file, handle: FileHandle(word(3)), pid };
+            let owner = Owner { index, file, handle, pid };
             state.owners.insert(key, owner);
         }
         for index in waiting.used() {
@@ -173,20 +192,51 @@ impl LockTable {
 
     /// Notes a RELEASE before any other request is read. The kernel does not let close(2) wait for it: the program may ask
     /// for a lock next that the closed file holds.
-    pub(crate) fn expect_release(&self, unique: Unique, node: Node) -> Leaving<'_> {
-        lock(&self.state).leaving.insert(unique.0, node);
+    pub(crate) fn expect_release(
+        &self,
+        unique: Unique,
+        node: Node,
+        handle: FileHandle,
+        owner: Option<LockOwner>,
+    ) -> Leaving<'_> {
+        let owner = owner.map(|owner| OwnerKey { node, by: LockedBy::OpenFile(owner) });
+        lock(&self.state).leaving.insert(unique.0, LeavingFile { node, handle, owner });
         Leaving { locks: self, unique }
     }
 
     /// The same for a RELEASE that lies in a slot, before any thread answers.
-    pub(crate) fn expect_release_left(&self, unique: Unique, node: Node) {
-        std::mem::forget(self.expect_release(unique, node));
+    pub(crate) fn expect_release_left(
+        &self,
+        unique: Unique,
+        node: Node,
+        handle: FileHandle,
+        owner: Option<LockOwner>,
+    ) {
+        std::mem::forget(self.expect_release(unique, node, handle, owner));
+    }
+
+    /// The owner of a file without a handle has given up its locks: its number may stand for another file from now on.
+    pub(crate) fn given_up(&self, unique: Unique) {
+        if let Some(leaving) = lock(&self.state).leaving.get_mut(&unique.0) {
+            leaving.owner = None;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until the owner's number is not that of a file which was closed before.
+    pub(crate) fn await_namesake(&self, key: OwnerKey) {
+        let is_leaving = |state: &mut State| {
+            let handle = state.owners.get(&key).map(|owner| owner.handle).filter(|handle| handle.0 != 0);
+            let mut leaving = state.leaving.values();
+            leaving.any(|leaving| leaving.owner == Some(key) || Some(leaving.handle) == handle)
+        };
+        let _left = self.changed.wait_timeout_while(lock(&self.state), MOST_LEAVING, is_leaving);
     }
 
     /// Waits until the files are closed whose RELEASE came before. Returns whether there was any.
     pub(crate) fn await_releases(&self, node: Node) -> bool {
         let mut state = lock(&self.state);
-        let is_leaving = |state: &mut State| state.leaving.values().any(|leaving| *leaving == node);
+        let is_leaving = |state: &mut State| state.leaving.values().any(|leaving| leaving.node == node);
         if !is_leaving(&mut state) {
             return false;
         }
@@ -199,12 +249,17 @@ impl LockTable {
         lock(&self.state)
     }
 
-    /// An owner is done with a file: all its locks of one kind there are gone.
-    pub(crate) fn drop_owner(&self, node: Node, owner: LockOwner, whole_file: bool) {
-        self.drop_owners(|key, _| *key == OwnerKey { node, owner, whole_file });
+    /// A process is done with a file: all its POSIX locks there are gone.
+    pub(crate) fn drop_process(&self, node: Node, process: LockOwner) {
+        self.drop_owners(|key, _| *key == OwnerKey { node, by: LockedBy::Process(process) });
     }
 
-    /// An open file is gone: so are the locks that were set by it and are left.
+    /// An open file without a handle is gone, and its locks with it.
+    pub(crate) fn drop_open_file(&self, node: Node, owner: LockOwner) {
+        self.drop_owners(|key, _| *key == OwnerKey { node, by: LockedBy::OpenFile(owner) });
+    }
+
+    /// The open file of a handle is gone, or the last one without a handle: so are the locks that were set by it and are left.
     pub(crate) fn drop_handle(&self, node: Node, handle: FileHandle) {
         self.drop_owners(|key, owner| key.node == node && owner.handle == handle);
     }
@@ -219,7 +274,7 @@ impl LockTable {
         for key in done {
             let Some(owner) = state.owners.get(&key) else { continue };
             // Its descriptor may be a copy of the program's, with which the locks would live on.
-            let _closed_soon = owner.file.apply(&everything(key));
+            let _closed_soon = owner.file.apply(&everything(key.by));
             // A lock that waits is not given up with those that are held, and needs the owner when it is free.
             if !state.waiting.values().any(|waiting| waiting.key == key) {
                 self.owners.free(owner.index);
@@ -250,10 +305,10 @@ impl LockTable {
         };
         let words = [
             key.node.encode(self.root).0,
-            key.owner.0,
+            lock_of.owner.0,
             file.word(),
             lock_of.handle.0,
-            key.whole_file.into(),
+            lock_of.whole_file.into(),
             lock_of.pid.into(),
             0,
         ];
@@ -381,7 +436,17 @@ impl Drop for Arriving<'_> {
 impl OwnerKey {
     /// The owner of `lock` on the file of `node`.
     pub(crate) fn of(node: Node, lock: &Lock) -> Self {
-        Self { node, owner: lock.owner, whole_file: lock.whole_file }
+        Self { node, by: LockedBy::of(lock.owner, lock.handle, lock.whole_file) }
+    }
+}
+
+impl LockedBy {
+    fn of(owner: LockOwner, handle: FileHandle, whole_file: bool) -> Self {
+        match (whole_file, handle) {
+            (false, _) => Self::Process(owner),
+            (true, FileHandle(0)) => Self::OpenFile(owner),
+            (true, handle) => Self::Handle(handle),
+        }
     }
 }
 
@@ -392,9 +457,13 @@ pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
 }
 
 /// The whole file, unlocked.
-fn everything(key: OwnerKey) -> Lock {
-    let OwnerKey { owner, whole_file, .. } = key;
-    Lock { handle: FileHandle(0), owner, start: 0, end: Lock::TO_THE_END, kind: UNLOCK, pid: 0, whole_file }
+fn everything(by: LockedBy) -> Lock {
+    let (owner, handle) = match by {
+        LockedBy::Process(owner) | LockedBy::OpenFile(owner) => (owner, FileHandle(0)),
+        LockedBy::Handle(handle) => (LockOwner(0), handle),
+    };
+    let whole_file = !matches!(by, LockedBy::Process(_));
+    Lock { handle, owner, start: 0, end: Lock::TO_THE_END, kind: UNLOCK, pid: 0, whole_file }
 }
 
 fn waiting_words(unique: Unique, node: Node, lock: &Lock, root: Nid) -> [u64; 7] {
@@ -433,6 +502,8 @@ fn read_waiting(words: &[u64; 7], root: Nid) -> (Node, Lock) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::server::slots::{EarlierProgress, Slot, slot_memory};
 
@@ -480,10 +551,7 @@ mod tests {
 
     /// A lock of the whole file by an open file of its own.
     fn exclusive(owner: u64) -> Lock {
-        Lock {
-            kind: libc::F_WRLCK as u32,
-            ..everything(OwnerKey { node: NODE, owner: LockOwner(owner), whole_file: true })
-        }
+        Lock { kind: libc::F_WRLCK as u32, ..everything(LockedBy::OpenFile(LockOwner(owner))) }
     }
 
     fn outcomes(settled: &[Settled]) -> Vec<(u64, Result<(), Errno>)> {
@@ -498,7 +566,7 @@ mod tests {
         assert_eq!(outcomes(&locks.try_all()), [(6, Ok(()))]);
         // It is killed before it tells, or before it notes that it did; the program has gone on, and unlocked.
         let key = OwnerKey::of(NODE, &exclusive(1));
-        locks.owner_of(key).unwrap().apply(&everything(key)).unwrap();
+        locks.owner_of(key).unwrap().apply(&everything(key.by)).unwrap();
         std::mem::forget(locks);
         let next = scene.table();
         assert!(!next.expect_left(Unique(6)));
@@ -560,17 +628,76 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_file_takes_no_lock_along_of_one_with_the_same_number() {
+        let scene = Scene::new();
+        let locks = scene.table();
+        let set = |handle| {
+            let wanted = Lock { handle: FileHandle(handle), ..exclusive(1) };
+            let key = OwnerKey::of(NODE, &wanted);
+            let file = locks
+                .owner_of(key)
+                .map_or_else(|| locks.add_owner(key, &wanted, OpenedForLocks::Anew(scene.open())), Ok);
+            file.unwrap().apply(&wanted)
+        };
+        // The first file is closed, and the kernel gives its number away before it is.
+        assert_eq!((set(7), set(8)), (Ok(()), Err(Errno::AGAIN)));
+        locks.drop_handle(NODE, FileHandle(7));
+        assert_eq!(set(8), Ok(()));
+        locks.drop_handle(NODE, FileHandle(7));
+        assert!(!scene.is_free());
+        locks.drop_handle(NODE, FileHandle(8));
+        assert!(scene.is_free());
+    }
+
+    #[test]
+    fn a_number_without_a_handle_is_used_when_the_closed_file_that_had_it_gave_up_its_locks() {
+        let scene = Scene::new();
+        let locks = scene.table();
+        let _leaving = locks.expect_release(Unique(3), NODE, FileHandle(0), Some(LockOwner(1)));
+        let gives_up = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            let later = threads.spawn(|| {
+                locks.await_namesake(OwnerKey::of(NODE, &exclusive(1)));
+                gives_up.load(Ordering::Relaxed)
+            });
+            locks.await_namesake(OwnerKey::of(NODE, &exclusive(2)));
+            gives_up.store(true, Ordering::Relaxed);
+            locks.given_up(Unique(3));
+            assert!(later.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_number_is_used_when_the_closed_file_whose_handle_it_locked_by_gave_up_its_locks() {
+        let scene = Scene::new();
+        let locks = scene.table();
+        let of = |handle| Lock { handle: FileHandle(handle), whole_file: false, ..exclusive(1) };
+        let key = OwnerKey::of(NODE, &of(7));
+        assert_eq!(key, OwnerKey::of(NODE, &of(8)));
+        locks.add_owner(key, &of(7), OpenedForLocks::Anew(scene.open())).unwrap();
+        let _leaving = locks.expect_release(Unique(3), NODE, FileHandle(7), None);
+        std::thread::scope(|threads| {
+            let later = threads.spawn(|| {
+                locks.await_namesake(key);
+                locks.owner_of(key).is_none()
+            });
+            locks.drop_handle(NODE, FileHandle(7));
+            assert!(later.join().unwrap());
+        });
+    }
+
+    #[test]
     fn a_wait_outlasts_what_its_owner_gives_up_and_its_lock_is_held_then() {
         let mut scene = Scene::new();
         let locks = scene.table();
         let other = scene.wait(&locks);
-        locks.drop_owner(NODE, LockOwner(1), true);
+        locks.drop_open_file(NODE, LockOwner(1));
         drop(other);
         let settled = locks.try_all();
         assert_eq!(outcomes(&settled), [(6, Ok(()))]);
         locks.told(&settled[0]);
         assert!(!scene.is_free());
-        locks.drop_owner(NODE, LockOwner(1), true);
+        locks.drop_open_file(NODE, LockOwner(1));
         assert!(scene.is_free());
     }
 

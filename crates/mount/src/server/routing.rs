@@ -14,7 +14,7 @@ use super::node::Node;
 use super::open_flags::{CREATION_ONLY, opened_as};
 use super::packed::damaged;
 use super::replies::{completed, reply_created, reply_entry, reply_with, reply_xattr, written};
-use super::serving::{KernelOffer, Server};
+use super::serving::Server;
 use super::slots::{Attempt, EarlierProgress, SlotNote};
 use crate::fuse::abi::{Attr, EntryReply, NodeId, OpenFlags, OpenReply, Validity};
 use crate::fuse::listing::Listing;
@@ -55,9 +55,7 @@ impl Server {
             }
             (Operation::Release { handle: FileHandle(0), owner: None }, Node::Frozen(nid)) => {
                 reply.done();
-                if self.bindings.nodes.references().close(nid) {
-                    self.live.locks.drop_handle(Node::Frozen(nid), FileHandle(0));
-                }
+                self.live.release_packed(nid);
             }
             (Operation::Read(read), Node::Frozen(nid)) if !self.bindings.is_altered(nid) => {
                 match self.packed.present_content(nid, read) {
@@ -105,17 +103,22 @@ impl Server {
                 let opened = completed(opened, attempt);
                 reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
             }
-            Operation::Release { handle, owner } => {
-                match attempt.before() {
-                    EarlierProgress::Nothing => {
-                        attempt.begin();
-                        self.live.release(node, handle, owner);
+            Operation::Release { handle: FileHandle(0), owner } => {
+                if attempt.before() == EarlierProgress::Nothing {
+                    if let Some(owner) = owner {
+                        self.live.locks.drop_open_file(node, owner);
                     }
-                    // A file without a handle that was closed twice would be taken for one that is not open.
-                    _ if handle == FileHandle(0) => {}
-                    // The owner's number may be that of another open file by now. The handle's is given once.
-                    _ => self.live.release(node, handle, None),
+                    // In this order: locks are dropped again by the next server only while no other file may have the number.
+                    attempt.begin();
+                    self.live.locks.given_up(unique);
+                    if let Node::Frozen(nid) = node {
+                        self.live.release_packed(nid);
+                    }
                 }
+                reply.done();
+            }
+            Operation::Release { handle, .. } => {
+                self.live.release(node, handle);
                 reply.done();
             }
             Operation::Flush { handle, owner } => {
@@ -146,9 +149,7 @@ impl Server {
             Operation::ListXattr { size } => self.list_xattr(node, size, reply),
             Operation::Lock { lock, waits } => self.live.lock(node, lock, request, waits, attempt, reply),
             Operation::GetLock { lock } => self.live.conflicting_lock(node, lock, caller, reply),
-            Operation::Init { major, minor, max_readahead, flags, flags2 } => {
-                self.init(&KernelOffer { major, minor, max_readahead, flags, flags2 }, reply);
-            }
+            Operation::Init { .. } => self.init(&request.operation, reply),
             Operation::Interrupt { unique } => {
                 reply.none();
                 self.live.interrupt(unique);

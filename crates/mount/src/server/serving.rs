@@ -15,11 +15,12 @@ use super::lock_table::{Arriving, Leaving};
 use super::node::Node;
 use super::notifier::Notifier;
 use super::packed::Packed;
-use super::slots::{Death, RequestHead, Slot, SlotNotes, clear_left, request_left_in};
+use super::slots::{Death, Slot, SlotNotes, clear_left, short_request_left_in};
 use super::takeover::Takeover;
 use crate::counters::{Counters, RequestKind, TakeoverEvent};
 use crate::fuse::abi::{self, InitFlags};
 use crate::fuse::device::{Device, Received};
+use crate::fuse::init;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Operation, Request};
 use crate::lock;
@@ -167,11 +168,14 @@ impl Server {
     /// Notes a request that an earlier server left in a slot, before any thread reads another one. Takes one away that is answered
     /// by another record.
     pub(crate) fn expect_left(&self, slot: &SharedMemory) {
-        let Some(RequestHead { opcode, unique, node }) = request_left_in(slot) else { return };
-        let locks = &self.live.locks;
-        match opcode {
-            abi::opcode::RELEASE => locks.expect_release_left(unique, Node::decode(node, self.packed.root)),
-            abi::opcode::SETLKW if !locks.expect_left(unique) => clear_left(slot),
+        let Some(bytes) = short_request_left_in(slot) else { return };
+        let Ok(request) = Request::parse(&bytes) else { return };
+        let (locks, node) = (&self.live.locks, Node::decode(request.node, self.packed.root));
+        match request.operation {
+            Operation::Release { handle, owner } => {
+                locks.expect_release_left(request.unique, node, handle, owner);
+            }
+            Operation::Lock { waits: true, .. } if !locks.expect_left(request.unique) => clear_left(slot),
             _ => {}
         }
     }
@@ -187,8 +191,12 @@ impl Server {
     /// Notes that a file is being closed, until it is.
     fn expect_release(&self, request: &Request<'_>) -> Option<Leaving<'_>> {
         let node = Node::decode(request.node, self.packed.root);
-        matches!(request.operation, Operation::Release { .. })
-            .then(|| self.live.locks.expect_release(request.unique, node))
+        match request.operation {
+            Operation::Release { handle, owner } => {
+                Some(self.live.locks.expect_release(request.unique, node, handle, owner))
+            }
+            _ => None,
+        }
     }
 
     /// Tells whether the image's file is unchanged since it was opened.
@@ -207,10 +215,7 @@ impl Server {
     }
 
     /// Settles what both sides can do. Source: `process_init_reply` in the kernel's `fs/fuse/inode.c`.
-    pub(crate) fn init(&self, offer: &KernelOffer, reply: Reply<'_>) {
-        if offer.major != abi::MAJOR || offer.minor < abi::OLDEST_MINOR {
-            return reply.error(Errno::PROTO);
-        }
+    pub(crate) fn init(&self, operation: &Operation<'_>, reply: Reply<'_>) {
         // The kernel judges by access control lists where ranks may run as other users; for a single user we judge.
         let acl =
             if self.packed.viewer.acts_for_others() { InitFlags::POSIX_ACL } else { InitFlags::empty() };
@@ -229,12 +234,12 @@ impl Server {
             | InitFlags::CACHE_SYMLINKS
             | InitFlags::INIT_EXT
             | acl;
-        let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
-        if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
+        if let Operation::Init { flags2, .. } = operation
+            && flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0
+        {
             self.handover.settle(HandoverFact::CanExpire);
         }
-        let flags2 = offer.flags2 & abi::INIT2_DIRECT_IO_ALLOW_MMAP;
-        reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags, flags2));
+        init::settle(operation, reply, wanted, abi::MAX_WRITE);
     }
 
     /// Tells whether a name can be made stale without being dropped.
@@ -251,14 +256,4 @@ fn refuse(request: &Request<'_>, reply: Reply<'_>) {
         }
         _ => reply.error(Errno::IO),
     }
-}
-
-/// The features that the kernel offers in INIT.
-#[derive(Debug)]
-pub(crate) struct KernelOffer {
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
-    pub(crate) max_readahead: u32,
-    pub(crate) flags: u32,
-    pub(crate) flags2: u32,
 }

@@ -46,22 +46,18 @@ pub(crate) fn clear_left(memory: &SharedMemory) {
     memory.word(MARKS_BYTES).store(0, Ordering::Release);
 }
 
-/// The head of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestHead {
-    pub(crate) opcode: u32,
-    pub(crate) unique: Unique,
-    pub(crate) node: NodeId,
+/// The request in a slot that no thread has taken yet, if its length is that of a RELEASE or a SETLKW or less.
+pub(crate) fn short_request_left_in(memory: &SharedMemory) -> Option<Vec<u8>> {
+    let word = |number: usize| memory.word(MARKS_BYTES + 8 * number).load(Ordering::Acquire);
+    let length = usize::try_from(u32::from_ne_bytes(*word(0).to_ne_bytes().first_chunk()?)).ok()?;
+    let words = (1..=LONGEST_SHORT).contains(&length).then(|| length.div_ceil(8))?;
+    let mut bytes: Vec<u8> = (0..words).flat_map(|number| word(number).to_ne_bytes()).collect();
+    bytes.truncate(length);
+    Some(bytes)
 }
 
-/// The head of the request in a slot that no thread has taken yet.
-pub(crate) fn request_left_in(memory: &SharedMemory) -> Option<RequestHead> {
-    let word = |number: usize| memory.word(MARKS_BYTES + 8 * number).load(Ordering::Acquire);
-    let [_, _, _, _, opcode @ ..] = word(0).to_ne_bytes();
-    let head =
-        RequestHead { opcode: u32::from_ne_bytes(opcode), unique: Unique(word(1)), node: NodeId(word(2)) };
-    (word(0) & LENGTH != 0).then_some(head)
-}
+/// Bytes of a SETLKW: `struct fuse_in_header` and `struct fuse_lk_in`.
+const LONGEST_SHORT: usize = 40 + 48;
 
 impl Slot {
     /// The slot in `memory`, with what another server left in it; `None` if another thread has it.
@@ -294,17 +290,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_found_before_its_slot_is_taken() {
+    fn a_short_request_is_found_before_its_slot_is_taken() {
         let memory = slot_memory().unwrap();
         let mut slot = Slot::take(&memory).unwrap();
+        let head = [44, abi::opcode::OPEN].map(u32::to_ne_bytes).concat();
         let bytes = slot.parts().1;
-        bytes[..8].copy_from_slice(&[96, abi::opcode::SETLKW].map(u32::to_ne_bytes).concat());
-        bytes[8..24].copy_from_slice(&[7_u64, 9].map(u64::to_ne_bytes).concat());
+        bytes[..44].fill(7);
+        bytes[..8].copy_from_slice(&head);
         drop(slot);
-        let head = RequestHead { opcode: abi::opcode::SETLKW, unique: Unique(7), node: NodeId(9) };
-        assert_eq!(request_left_in(&memory), Some(head));
+        assert_eq!(short_request_left_in(&memory), Some([&head[..], &[7; 36]].concat()));
         clear_left(&memory);
-        assert_eq!(request_left_in(&memory), None);
+        assert_eq!(short_request_left_in(&memory), None);
     }
 
     #[test]

@@ -44,6 +44,18 @@ impl Mapping {
         // SAFETY: the advice changes no bytes and takes no page away, and the range lies in the mapping.
         unsafe { madvise(address.as_ptr().cast(), length, Advice::LinuxPopulateRead) }
     }
+
+    /// Pages of a range that are in memory.
+    #[cfg(test)]
+    pub(crate) fn resident(&self, start: usize, length: usize) -> usize {
+        let mut pages = vec![0_u8; length.div_ceil(PAGE)];
+        // SAFETY: the range lies in the mapping.
+        let first = unsafe { self.start.add(start) };
+        // SAFETY: the vector has a byte for each page of the range.
+        let known = unsafe { libc::mincore(first.as_ptr().cast(), length, pages.as_mut_ptr()) };
+        assert_eq!(known, 0);
+        pages.iter().filter(|page| **page & 1 == 1).count()
+    }
 }
 
 /// The unit of the advice's addresses. Machines with larger pages say `EINVAL` for others, as old kernels do.

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::null;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,18 +25,22 @@ pub(crate) enum Forked {
 pub(crate) struct SingleThreaded(());
 
 impl SingleThreaded {
-    /// Counts the threads of this process. A thread that was joined may still be on its way out of the kernel, so
-    /// the count is repeated for up to 50 ms. `None` if there are others.
+    /// Counts the threads of this process. A thread that was joined may still be on its way out of the kernel, so the count is repeated
+    /// for up to [`LONGEST_WAIT_FOR_CORE`]. `None` if there are others, or where `/proc` does not tell.
     pub(crate) fn verify() -> Option<Self> {
-        for _ in 0..50 {
-            match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
-                Ok(1) => return Some(Self(())),
-                _ => std::thread::sleep(std::time::Duration::from_millis(1)),
+        let start = Instant::now();
+        while std::fs::read_dir("/proc/self/task").ok()?.count() != 1 {
+            if start.elapsed() > LONGEST_WAIT_FOR_CORE {
+                return None;
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
-        None
+        Some(Self(()))
     }
 }
+
+/// The time in which a thread that ends gets a core, on a node that computes.
+pub(crate) const LONGEST_WAIT_FOR_CORE: Duration = Duration::from_secs(10);
 
 /// fork(2). The child may run any code: no other thread can have held a lock.
 pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {

@@ -47,6 +47,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("killed_while_the_image_arrives", takeover::killed_while_the_image_arrives),
     ("what_is_held_is_inherited", takeover::what_is_held_is_inherited),
     ("locks_are_those_of_the_original", writes::locks_are_those_of_the_original),
+    ("a_lock_outlasts_the_close_of_other_open_files", writes::a_lock_outlasts_the_close_of_other_open_files),
     ("a_lock_that_waited_is_held", writes::a_lock_that_waited_is_held),
     ("a_pipe_in_the_way_keeps_nobody_waiting", writes::a_pipe_in_the_way_keeps_nobody_waiting),
     ("more_files_than_descriptors", writes::more_files_than_descriptors),

@@ -81,6 +81,42 @@ print(*(granted(lock, kind) for lock in (fcntl.flock, fcntl.lockf) for kind in k
     }
 }
 
+/// Processes lock a file of their own or one of the image, and close it. The kernel's number for an open file is soon that of
+/// another one: closing the first must not end the locks of the second.
+pub(crate) fn a_lock_outlasts_the_close_of_other_open_files() {
+    const PROGRAM: &str = "
+import fcntl, os, struct, sys
+own, held = sys.argv[1] + '/lib/locked', sys.argv[1] + '/lib/held'
+open(own, 'w').close()
+F_OFD_SETLKW = 38
+def of_open_file(file): fcntl.fcntl(file, F_OFD_SETLKW, struct.pack('hhqqi', fcntl.F_WRLCK, 0, 0, 0, 0))
+def of_whole_file(file): fcntl.flock(file, fcntl.LOCK_EX)
+def rounds(lock, name, flags, turns):
+    met = 0
+    for turn in range(turns):
+        file = os.open(name, flags)
+        lock(file)
+        try:
+            os.mkdir(held)
+            for _ in range(turn % 4): os.stat(held)
+            os.rmdir(held)
+        except OSError: met += 1
+        # Two processes have it.
+        if turn % 2 and os.fork() == 0: os._exit(0)
+        os.close(file)
+        if turn % 2: os.wait()
+    return met
+packed = sys.argv[1] + '/lib/a.txt'
+for case in (of_whole_file, own, os.O_RDWR, 200), (of_whole_file, packed, os.O_RDONLY, 200), (of_open_file, own, os.O_RDWR, 1000):
+    for _ in range(6):
+        if os.fork() == 0: os._exit(min(rounds(*case), 100))
+    print(sum(os.wait()[1] for _ in range(6)))
+";
+    for user in USERS {
+        assert_eq!(python(&Scene::new(user), PROGRAM).0, "0\n0\n0\n");
+    }
+}
+
 /// A thread waits for a lock while another one closes the same file, which ends the locks that the process holds, not those
 /// that it waits for.
 pub(crate) fn a_lock_that_waited_is_held() {

@@ -131,6 +131,7 @@ impl Session {
             took: Some(Nanos(self.clock)),
             lost: 0,
             notes: Vec::new(),
+            client_counters: None,
         };
         self.writer.finish(ending, &mut Ask).unwrap();
         let trace = Trace::open(&[trace]).unwrap();

@@ -36,7 +36,7 @@ impl Bounds {
 }
 
 /// Stations that fail requests when they are fully used. Shared cores are none of them: they make a start slow, and nothing fails.
-const SERVERS: [Station; 2] = [Station::Metadata, Station::Data];
+const SERVERS: [Station; 3] = [Station::Metadata, Station::Data, Station::Gateways];
 
 /// The number of nodes at which a shared server, or the shared cores, are fully used; with more nodes, time grows in proportion to
 /// their number. Infinite when nothing is shared.

@@ -10,6 +10,7 @@
 //! times are exponential (9 % at 0.7 of the knee, 16 % at the knee, 6 % at 1.3 of it). And single requests that drift apart over two
 //! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
+use super::network::STATIONS;
 use super::{Network, RunPart};
 
 /// The number of cohorts that the nodes are cut into. With no skew one is exact.
@@ -41,7 +42,7 @@ pub struct Causes {
     /// Shape: by [`super::OwnCause`].
     pub own: [f64; 5],
     /// Shape: by [`super::Station`].
-    pub stations: [f64; 3],
+    pub stations: [f64; STATIONS],
 }
 
 /// Lets the nodes flow.
@@ -73,7 +74,7 @@ struct Flow<'a> {
     nodes: f64,
     cohorts: Vec<Cohort>,
     /// The wait at each station.
-    waits: [f64; 3],
+    waits: [f64; STATIONS],
     now: f64,
     /// Of all cohorts together.
     causes: Causes,
@@ -93,7 +94,7 @@ impl<'a> Flow<'a> {
             parts,
             nodes: network.nodes / f64::from(number),
             cohorts,
-            waits: [0.0; 3],
+            waits: [0.0; STATIONS],
             now: 0.0,
             causes: Causes::default(),
         }
@@ -157,7 +158,8 @@ impl<'a> Flow<'a> {
         let mut shares = vec![Causes::default(); self.parts.len()];
         for (number, _) in groups {
             let (part, time) = (&self.parts[*number], self.time(&self.parts[*number]));
-            let waits: [f64; 3] = std::array::from_fn(|station| self.waits[station] * part.weight[station]);
+            let waits: [f64; STATIONS] =
+                std::array::from_fn(|station| self.waits[station] * part.weight[station]);
             let wait: f64 = waits.iter().sum();
             let taken_up: f64 = part.weight.iter().zip(hidden).map(|(weight, hidden)| weight * hidden).sum();
             let left = if wait > 0.0 { (part.alone - taken_up).max(0.0) } else { part.alone };
@@ -176,7 +178,7 @@ impl<'a> Flow<'a> {
 
     /// Of each full station, the own time of one visit's way that its queue would take up: the derivative of the wait, with
     /// the station's load held at 1. Unit: seconds for each unit of weight.
-    fn hidden(&self, groups: &[(usize, f64)]) -> [f64; 3] {
+    fn hidden(&self, groups: &[(usize, f64)]) -> [f64; STATIONS] {
         std::array::from_fn(|station| {
             let (mut alone, mut weight) = (0.0, 0.0);
             for (part, nodes) in groups {
@@ -199,7 +201,7 @@ impl<'a> Flow<'a> {
     fn balance(&mut self, groups: &[(usize, f64)]) {
         for _ in 0..SWEEPS {
             let before = self.waits;
-            (0..3).for_each(|station| self.settle(station, groups));
+            (0..STATIONS).for_each(|station| self.settle(station, groups));
             let moved = |(old, new): (f64, f64)| (old - new).abs() > 1e-7 * (old + new);
             if !before.into_iter().zip(self.waits).any(moved) {
                 return;
@@ -213,7 +215,7 @@ impl<'a> Flow<'a> {
             let (mut load, mut slope) = (0.0, 0.0);
             for (part, nodes) in groups {
                 let part = &self.parts[*part];
-                let others: f64 = (0..3)
+                let others: f64 = (0..STATIONS)
                     .filter(|other| *other != station)
                     .map(|other| self.waits[other] * part.weight[other])
                     .sum();

@@ -1,6 +1,6 @@
 //! The stations that nodes share, and what each part of a node's run wants of them.
 
-use crate::workload::Demand;
+use crate::workload::{Demand, Segment};
 use crate::{ServerOperation, StartParameters};
 
 /// A station that nodes share.
@@ -12,11 +12,16 @@ pub enum Station {
     Data,
     /// The cores of the one machine that all nodes run on.
     Cores,
+    /// The gateways between nodes and servers.
+    Gateways,
 }
+
+/// The number of stations.
+pub(super) const STATIONS: usize = Station::ALL.len();
 
 impl Station {
     /// Every station. Shape: index equals discriminant.
-    pub const ALL: [Self; 3] = [Self::Metadata, Self::Data, Self::Cores];
+    pub const ALL: [Self; 4] = [Self::Metadata, Self::Data, Self::Cores, Self::Gateways];
 
     /// The words for it.
     pub const fn name(self) -> &'static str {
@@ -24,6 +29,7 @@ impl Station {
             Self::Metadata => "metadata server",
             Self::Data => "data servers",
             Self::Cores => "cores",
+            Self::Gateways => "gateways",
         }
     }
 }
@@ -82,6 +88,14 @@ impl Scale {
         if self.nodes > 1.0 { self.skew } else { 0.0 }
     }
 
+    /// True if more run than there are cores: more processes, or as many beside the servers.
+    fn shares_cores(&self, processes: f64) -> bool {
+        self.cores.is_some_and(|cores| match self.is_shared_host {
+            true => self.nodes * processes >= cores,
+            false => processes > cores,
+        })
+    }
+
     /// Data servers that data is spread over.
     pub(crate) fn targets(&self, parameters: &StartParameters) -> f64 {
         self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
@@ -96,12 +110,12 @@ pub struct RunPart {
     /// Of that, the seconds that each [`OwnCause`] cause holds it.
     pub own: [f64; 5],
     /// A node's demand on each station. Unit: seconds of the whole station.
-    pub demand: [f64; 3],
+    pub demand: [f64; STATIONS],
     /// The waits of one process there: visits of a queue, or seconds of a shared core.
-    pub weight: [f64; 3],
+    pub weight: [f64; STATIONS],
     /// Of the demand, what one process is served itself and so does not wait for. Unit: seconds. Range: together at most
     /// `alone`.
-    pub served: [f64; 3],
+    pub served: [f64; STATIONS],
 }
 
 /// A node's run and the number of nodes.
@@ -123,10 +137,10 @@ impl Network {
     }
 
     /// One node's demand on each station over its whole run. Unit: seconds.
-    pub fn demand(&self) -> [f64; 3] {
-        let mut all = [0.0; 3];
+    pub fn demand(&self) -> [f64; STATIONS] {
+        let mut all = [0.0; STATIONS];
         for part in &self.parts {
-            (0..3).for_each(|station| all[station] += part.demand[station]);
+            (0..STATIONS).for_each(|station| all[station] += part.demand[station]);
         }
         all
     }
@@ -138,11 +152,35 @@ impl Network {
 }
 
 /// One process's share of a node's demand; no more than fits into its time alone.
-fn served(demand: [f64; 3], processes: f64, alone: f64) -> [f64; 3] {
+fn served(demand: [f64; STATIONS], processes: f64, alone: f64) -> [f64; STATIONS] {
     let share = demand.map(|seconds| seconds / processes.max(1.0));
     let all: f64 = share.iter().sum();
     let fits = if all > alone { alone / all } else { 1.0 };
     share.map(|seconds| seconds * fits)
+}
+
+/// The demand of a part of a node's run on its gateway.
+#[derive(Clone, Copy, Debug, Default)]
+struct GatewayPart {
+    /// One process's time there, beside what servers take. Unit: seconds.
+    wait: f64,
+    /// Unit: seconds of all gateways.
+    demand: f64,
+}
+
+impl GatewayPart {
+    /// A gateway is full when its requests or its data are, or when the requests are that it may have under way as a client.
+    fn of(segment: &Segment, parameters: &StartParameters, scale: &Scale) -> Self {
+        let Some(gateways) = parameters.forwarding else { return Self::default() };
+        let used = gateways.used(scale.nodes);
+        let forwarded = segment.forwarded;
+        let under_way = segment.asks.dot(&parameters.latency()) / parameters.in_flight;
+        let limits = [forwarded.asks / gateways.rate, forwarded.bytes / gateways.data_rate, under_way];
+        Self {
+            wait: forwarded.waits * gateways.latency(),
+            demand: limits.into_iter().fold(0.0, f64::max) / used,
+        }
+    }
 }
 
 fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<RunPart> {
@@ -150,23 +188,28 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
     let targets = scale.targets(parameters);
-    let part = |segment: &crate::workload::Segment| {
+    let shared = if scale.shares_cores(demand.processes) { parameters.time_shared } else { 1.0 };
+    let part = |segment: &Segment| {
         let bytes = segment.bytes;
-        let requests = segment.asks.metadata();
-        let answers = segment.waits.dot(&latency);
+        let at_gateway = GatewayPart::of(segment, parameters, scale);
+        let requests = segment.asks.metadata().max(segment.forwarded.asks);
+        let answers = segment.waits.dot(&latency) + at_gateway.wait;
         let think = parameters.computing * segment.think + parameters.own_answer * segment.own_answers;
         let data = segment.awaited / parameters.client_rate;
         let chain = think + answers + data;
         // A read costs as a request does, or by its size.
         let reading =
             (parameters.cpu * segment.asks.get(ServerOperation::Read)).max(parameters.cpu_of_a_byte * bytes);
-        let computing = demand.processes * think + parameters.cpu * requests + reading;
+        let computing = shared * demand.processes * think + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
         // The bounds of a node by itself: its cores, its link, the requests that it may have under way.
         let local = [
             own_cores.map_or(0.0, |cores| computing / cores),
-            bytes / parameters.client_rate,
-            segment.asks.dot(&latency) / parameters.in_flight,
+            bytes.max(segment.forwarded.bytes) / parameters.client_rate,
+            match parameters.forwarding {
+                Some(_) => 0.0,
+                None => segment.asks.dot(&latency) / parameters.in_flight,
+            },
         ];
         let alone = local.into_iter().fold(chain, f64::max);
         let mut own = [think, answers, 0.0, data, 0.0];
@@ -180,6 +223,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
             segment.asks.dot(&server) / free,
             bytes / (targets * parameters.data_rate),
             cores.map_or(0.0, |cores| computing / cores),
+            at_gateway.demand,
         ];
         RunPart {
             alone,
@@ -190,6 +234,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
                 if waits > 0.0 { waits } else { requests },
                 if bytes > 0.0 { segment.waits.get(ServerOperation::Read).max(1.0) } else { 0.0 },
                 if cores.is_some() { think + parameters.cpu * waits + reading } else { 0.0 },
+                if at_gateway.demand > 0.0 { segment.forwarded.waits.max(1.0) } else { 0.0 },
             ],
         }
     };

@@ -121,21 +121,28 @@ fn the_fluid_is_a_machine_repairman_within_its_error() {
     assert!(worst < -0.15, "what is said of it is the truth: {worst}");
 }
 
+/// Computing, demand on metadata, data and cores, visits.
+type TestPart = (f64, [f64; 3], f64);
+
 /// Parts in which a node thinks and visits stations: each part is `visits` equal rounds.
-fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
-    let part = |(think, demand, visits): &(f64, [f64; 3], f64)| RunPart {
-        alone: think + demand.iter().sum::<f64>(),
-        own: [*think, demand.iter().sum(), 0.0, 0.0, 0.0],
-        demand: *demand,
-        weight: demand.map(|demand| if demand > 0.0 { *visits } else { 0.0 }),
-        served: *demand,
+fn network(parts: &[TestPart], nodes: f64, skew: f64) -> Network {
+    let part = |(think, demand, visits): &TestPart| {
+        let [metadata, data, cores] = *demand;
+        let demand = [metadata, data, cores, 0.0];
+        RunPart {
+            alone: think + demand.iter().sum::<f64>(),
+            own: [*think, demand.iter().sum(), 0.0, 0.0, 0.0],
+            demand,
+            weight: demand.map(|demand| if demand > 0.0 { *visits } else { 0.0 }),
+            served: demand,
+        }
     };
     Network { parts: parts.iter().map(part).collect(), nodes, skew }
 }
 
 /// The same as single requests: time of the slowest, and the mean.
-fn exactly(parts: &[(f64, [f64; 3], f64)], nodes: usize, skew: f64) -> EndTimes {
-    let rounds = |(think, demand, visits): &(f64, [f64; 3], f64)| {
+fn exactly(parts: &[TestPart], nodes: usize, skew: f64) -> EndTimes {
+    let rounds = |(think, demand, visits): &TestPart| {
         let stations: Vec<usize> = (0..3).filter(|station| demand[*station] > 0.0).collect();
         let think = think / visits / stations.len() as f64;
         let step = move |station: &usize| JobStep {
@@ -154,8 +161,8 @@ fn exactly(parts: &[(f64, [f64; 3], f64)], nodes: usize, skew: f64) -> EndTimes 
     EndTimes { slowest: ends.into_iter().fold(0.0, f64::max), mean, causes: Causes::default() }
 }
 
-const ONE_SERVER: &[(f64, [f64; 3], f64)] = &[(4.0, [0.02, 0.0, 0.0], 100.0), (1.0, [0.08, 0.0, 0.0], 400.0)];
-const TWO_SERVERS: &[(f64, [f64; 3], f64)] =
+const ONE_SERVER: &[TestPart] = &[(4.0, [0.02, 0.0, 0.0], 100.0), (1.0, [0.08, 0.0, 0.0], 400.0)];
+const TWO_SERVERS: &[TestPart] =
     &[(3.0, [0.06, 0.0, 0.0], 300.0), (0.5, [0.01, 0.05, 0.0], 50.0), (1.5, [0.03, 0.0, 0.0], 150.0)];
 
 /// The error of the fluid. Below the knee requests that meet by chance wait, and the fluid's do not;
@@ -211,7 +218,7 @@ fn nothing_to_do_takes_no_time() {
     assert_eq!((times.slowest, times.mean), (2.0, 0.0));
 }
 
-fn any_parts() -> impl Strategy<Value = Vec<(f64, [f64; 3], f64)>> {
+fn any_parts() -> impl Strategy<Value = Vec<TestPart>> {
     let part = (0.0..5.0, [0.0..0.2, 0.0..0.1, 0.0..0.1], 1.0..500.0);
     proptest::collection::vec(part, 1..6)
 }
@@ -225,7 +232,7 @@ proptest! {
         which in 0usize..6, station in 0usize..3,
     ) {
         let cohorts = Cohorts(32);
-        let time = |parts: &[(f64, [f64; 3], f64)], nodes: f64| solve(&network(parts, nodes, skew), cohorts).slowest;
+        let time = |parts: &[TestPart], nodes: f64| solve(&network(parts, nodes, skew), cohorts).slowest;
         let before = time(&parts, nodes);
         prop_assert!(before.is_finite());
         let slack = 1.0 - 1e-3;

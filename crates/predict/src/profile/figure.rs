@@ -107,5 +107,7 @@ pub(super) const MICROSECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9
 pub(super) const SECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9, what: "seconds" };
 /// Servers, threads, requests.
 pub(super) const COUNT: FigureRange = FigureRange { least: 1.0, most: 1e6, what: "a count" };
+/// By how much something takes longer.
+pub(super) const FACTOR: FigureRange = FigureRange { least: 1.0, most: 100.0, what: "a factor" };
 /// A size.
 pub(super) const BYTES: FigureRange = FigureRange { least: 1.0, most: 1e15, what: "bytes" };

@@ -30,8 +30,8 @@ mod write;
 pub use error::ProfileError;
 pub use figure::{Figure, FigureRange};
 pub use sections::{
-    ClientSection, DataSection, MetadataSection, NetworkSection, ProfileSlot, RatesSection,
-    SharedDirectorySection,
+    ClientSection, DataSection, ForwardingSection, MetadataSection, NetworkSection, ProfileSlot,
+    RatesSection, SharedDirectorySection,
 };
 pub use shipped::{SHIPPED, shipped, wide};
 
@@ -82,6 +82,8 @@ pub struct Profile {
     pub client: ClientSection,
     /// The data servers.
     pub data: DataSection,
+    /// Gateways between nodes and servers; none where their number is absent.
+    pub forwarding: ForwardingSection,
     /// Creates of many nodes in one directory.
     pub shared_directory: SharedDirectorySection,
 }
@@ -98,6 +100,7 @@ impl Profile {
             rates: RatesSection::default(),
             client: ClientSection::default(),
             data: DataSection::default(),
+            forwarding: ForwardingSection::default(),
             shared_directory: SharedDirectorySection::default(),
         }
     }
@@ -114,12 +117,13 @@ impl Profile {
 
     /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
     pub fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
-        let Self { network, metadata, rates, client, data, shared_directory, .. } = self;
+        let Self { network, metadata, rates, client, data, forwarding, shared_directory, .. } = self;
         let mut all = network.slots();
         all.extend(metadata.slots());
         all.extend(rates.slots());
         all.extend(client.slots());
         all.extend(data.slots());
+        all.extend(forwarding.slots());
         all.extend(shared_directory.slots());
         all
     }

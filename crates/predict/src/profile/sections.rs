@@ -1,7 +1,7 @@
 //! Every key of a profile, declared once: struct, file section, name in the file, range.
 
 use super::Figure;
-use super::figure::{BYTES, BYTES_RATE, COUNT, FigureRange, MICROSECONDS, RATE, SECONDS};
+use super::figure::{BYTES, BYTES_RATE, COUNT, FACTOR, FigureRange, MICROSECONDS, RATE, SECONDS};
 
 /// A key's place in a profile.
 #[derive(Debug)]
@@ -133,6 +133,9 @@ sections! {
         /// The same for a million bytes of data, where that is more than `cpu_us` for each of their reads. Unit:
         /// microseconds.
         cpu_us_per_mb MICROSECONDS,
+        /// A program's processor time where more processes run than there are cores, over that without interruption: what others
+        /// did on the core has taken its place in the processor's caches.
+        time_shared FACTOR,
         /// An answer of the client without a server, such as to a close: some 100 for a daemon (FUSE), 0 or absent for a
         /// kernel. All of it is processor time. Unit: microseconds.
         own_answer_us MICROSECONDS,
@@ -151,6 +154,23 @@ sections! {
         /// One small read of data that no cache holds: of a file that was just opened, where that takes longer. Unit:
         /// microseconds.
         read_us MICROSECONDS,
+    }
+
+    /// Gateways between nodes and servers, as DVS has them: `client` is then what a gateway keeps and asks, for all its nodes.
+    ForwardingSection "forwarding" {
+        /// Their number. Each node has one.
+        gateways COUNT,
+        /// Requests of one that it works on at once.
+        gateway_threads COUNT,
+        /// Requests a second of one, with all its threads.
+        gateway_requests_per_second RATE,
+        /// From a node to its gateway and back, the gateway's own work excluded. Unit: microseconds.
+        gateway_round_trip_us MICROSECONDS,
+        /// Data through one.
+        gateway_bytes_per_second BYTES_RATE,
+        /// The time for which a node itself keeps names and attributes; 0, the default of DVS, is never: every name of a path is
+        /// asked for each time. Unit: seconds.
+        node_keeps_seconds SECONDS,
     }
 
     /// Creates of many nodes in one directory.

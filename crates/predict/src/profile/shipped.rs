@@ -9,6 +9,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("cephfs", include_str!("../../profiles/cephfs.toml")),
     ("coral", include_str!("../../profiles/coral.toml")),
     ("daos", include_str!("../../profiles/daos.toml")),
+    ("dvs", include_str!("../../profiles/dvs.toml")),
     ("gpfs", include_str!("../../profiles/gpfs.toml")),
     ("hopper-home", include_str!("../../profiles/hopper-home.toml")),
     ("hopper-scratch", include_str!("../../profiles/hopper-scratch.toml")),

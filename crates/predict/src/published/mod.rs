@@ -25,7 +25,7 @@ mod startup;
 mod striping;
 
 pub use counts::StartCounts;
-pub use coverage::{COVERAGE, Coverage};
+pub use coverage::{COVERAGE, Coverage, SEPARATED, SeparatedStarts};
 pub use doubt::{Alternative, Elasticity};
 pub use missing::{MISSING, MissingFigure};
 pub use row::{Published, PublishedRow, RowRule, RowUnit, RowUse, RowVerdict};

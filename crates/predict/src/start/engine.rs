@@ -1,9 +1,11 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
 use super::point::StartDetail;
-use super::replays::{Clients, MOST_SLOWED, POWER, Replays, forgets};
+use super::replays::{Clients, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
+use crate::changes::ImageSize;
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
+use crate::parameters::Gateways;
 use crate::profile::Profile;
 use crate::question::StartQuestion;
 use crate::workload::{Demand, StartScript};
@@ -14,13 +16,16 @@ pub(super) struct StartEngine<'a> {
     pub(super) profile: &'a Profile,
     pub(super) question: &'a StartQuestion,
     pub(super) replays: Replays<'a>,
-    image_bytes: f64,
+    image: ImageSize,
+    /// At their median: the nodes of a gateway decide what is replayed, and few replays must serve many runs.
+    gateways: Option<Gateways>,
 }
 
 impl<'a> StartEngine<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
-        let image_bytes = scripts.iter().map(changes::image_bytes).sum::<f64>() / scripts.len().max(1) as f64;
-        Self { profile, question, replays: Replays::new(scripts, profile, question), image_bytes }
+        let image = changes::image_size(scripts);
+        let gateways = StartParameters::median(profile).forwarding;
+        Self { profile, question, replays: Replays::new(scripts, profile, question), image, gateways }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -30,7 +35,7 @@ impl<'a> StartEngine<'a> {
 
     /// Size of the image. Unit: bytes.
     pub(super) fn image_bytes(&self) -> f64 {
-        self.image_bytes
+        self.image.bytes
     }
 
     /// The point of the curve at a number of nodes; `runs` give its ranges.
@@ -129,7 +134,9 @@ impl<'a> StartEngine<'a> {
     fn looked_at(&mut self, mut found: ModelRun, trial: Trial<'_>) -> ModelRun {
         let (mut bracket, mut at) = (Bracket::WIDEST, found.slowed);
         for _ in 0..LOOKS {
-            self.replays.look_at(at, trial.clients, trial.parameters);
+            for crowd in self.crowds(trial.clients, trial.parameters, trial.scale).into_iter().flatten() {
+                self.replays.look_at(at, crowd);
+            }
             found = self.run(at, trial);
             let results = self.results(&found, trial);
             if is_close(results, at) || bracket.high / bracket.low < 1.0 + CLOSE {
@@ -163,7 +170,10 @@ impl<'a> StartEngine<'a> {
         let median = StartParameters::median(self.profile);
         let ModelRun { demand, .. } = run;
         let think = parameters.computing * demand.think() + parameters.own_answer * demand.own_answers();
-        let alone = demand.waits().dot(&median.latency()) + demand.awaited() / median.client_rate;
+        let gateway = median.forwarding.map_or(0.0, |gateways| gateways.latency());
+        let alone = demand.waits().dot(&median.latency())
+            + demand.forwarded_waits() * gateway
+            + demand.awaited() / median.client_rate;
         match alone > 0.0 {
             true => ((run.behind(scale) - think) / alone).clamp(1.0, MOST_SLOWED),
             false => 1.0,
@@ -184,16 +194,48 @@ impl<'a> StartEngine<'a> {
         parameters: &StartParameters,
         scale: &Scale,
     ) -> (Demand, Network) {
-        let mut demand = self.replays.slowed(slowed, clients, parameters);
+        let [own, shared] = self.crowds(clients, parameters, scale);
+        let mut demand = own.map_or_else(Demand::default, |crowd| self.replays.slowed(slowed, crowd));
         let mut scale = *scale;
+        if let Some((crowd, gateways)) = shared.zip(self.gateways) {
+            let shared = self.replays.slowed(slowed, crowd);
+            demand.through(&shared, scale.nodes / gateways.used(scale.nodes));
+        }
         if let Some(image) = self.question.changes.image {
             // The files of a tree lie on all servers; an image is one file.
             scale.stripes = scale.stripes.or(Some(parameters.stripes));
-            let bytes = self.image_bytes;
-            demand = changes::from_image(&demand, bytes, image, parameters, &scale, clients == Clients::Warm);
+            demand =
+                changes::from_image(&demand, self.image, image, parameters, &scale, clients == Clients::Warm);
         }
         let network = Network::new(&demand, parameters, &scale);
         (demand, network)
+    }
+
+    /// The processes of a node before its client, and those of all nodes of a gateway before that, where there are gateways. An image
+    /// answers on the node what its own client would answer or ask for, and is read once by a gateway.
+    fn crowds(
+        &self,
+        clients: Clients,
+        parameters: &StartParameters,
+        scale: &Scale,
+    ) -> [Option<ReplayedCrowd>; 2] {
+        let own = self.replays.node(clients, parameters);
+        match self.gateways {
+            Some(gateways) if self.question.changes.image.is_none() => {
+                let nodes = scale.nodes / gateways.used(scale.nodes);
+                let processes = (f64::from(own.processes) * nodes).round() as u32;
+                // A server on the node keeps what the node's own client does not.
+                let rules = match self.question.changes.once_a_node {
+                    true => own.rules,
+                    false => gateways.node_rules(&own.rules),
+                };
+                // The limit is the gateway's, for all that its nodes ask together: the model's, not that of a replay.
+                let own = ReplayedCrowd { in_flight: f64::INFINITY, ..own };
+                let shared = ReplayedCrowd { rules: parameters.client, processes, ..own };
+                [Some(ReplayedCrowd { rules, ..own }), Some(shared)]
+            }
+            _ => [Some(own), None],
+        }
     }
 
     pub(super) fn scale(&self, nodes: u64) -> Scale {

@@ -55,6 +55,7 @@ fn machine(profile: &Profile, slowed: f64) -> Machine {
     Machine {
         processes: 1,
         cores: None,
+        in_flight: f64::INFINITY,
         cpu: 0.0,
         cpu_of_a_byte: 0.0,
         own_answer: 0.0,
@@ -148,6 +149,20 @@ fn single_requests_on_a_simulated_clock_take_the_predicted_time() {
     ratios.sort_by(f64::total_cmp);
     let within = |by: f64| ratios.iter().filter(|ratio| ratio.ln().abs() <= by.ln()).count();
     assert!(within(1.1) >= 180 && within(1.25) >= 190, "{} {} {ratios:?}", within(1.1), within(1.25));
+}
+
+/// Each process computes as long as a request takes, and of four two may ask: neither the processes nor the limit alone would take longer than
+/// 2 ms a request, and both together do.
+#[test]
+fn processes_with_few_requests_under_way_wait_for_each_other() {
+    let script = program(40, 2, 0.001);
+    let seconds = |in_flight| {
+        let profile = profile(990.0, 1e5, [0.0; 3], in_flight);
+        asked(&script, &profile, &StartQuestion { processes: 4, ..StartQuestion::default() }).0
+    };
+    let (held, free) = (seconds(2.0), seconds(4.0));
+    assert!(held > 1.05 * free && held < 1.5 * free, "{held} {free}");
+    assert_eq!(free, seconds(64.0));
 }
 
 /// Eight requests at a time for 64 processes: each waits for eight times as long, and forgets what does not live as long.

@@ -14,4 +14,6 @@ pub use predict::forecast;
 #[cfg(test)]
 mod forgetting;
 #[cfg(test)]
+mod forwarding;
+#[cfg(test)]
 mod tests;

@@ -24,10 +24,19 @@ pub(super) enum Clients {
 /// A replay, and what it depends on.
 #[derive(Clone, Debug)]
 pub(super) struct CachedReplay {
-    rules: ClientRules,
-    clients: Clients,
+    crowd: ReplayedCrowd,
     slowed: f64,
     demand: Demand,
+}
+
+/// Processes that share a client's caches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ReplayedCrowd {
+    pub(super) rules: ClientRules,
+    pub(super) clients: Clients,
+    pub(super) processes: u32,
+    /// Requests of the client that may be under way at once.
+    pub(super) in_flight: f64,
 }
 
 /// Demands of a node by how much its requests are slowed, each replayed once.
@@ -54,16 +63,15 @@ impl<'a> Replays<'a> {
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
     /// time has no step where a replay gives way to the next.
-    pub(super) fn slowed(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) -> Demand {
+    pub(super) fn slowed(&mut self, slowed: f64, crowd: ReplayedCrowd) -> Demand {
         let power = slowed.ln() / POWER.ln();
-        let mut demand = self.demand(power.floor() as u32, clients, parameters);
+        let mut demand = self.demand(power.floor() as u32, crowd);
         if power.fract() <= 0.0 {
             return demand;
         }
-        let mut above = self.demand(power.floor() as u32 + 1, clients, parameters);
+        let mut above = self.demand(power.floor() as u32 + 1, crowd);
         let (mut from, mut to) = (power.floor(), power.floor() + 1.0);
-        let rules = changes::rules(parameters.client, &self.question.changes);
-        for replay in self.near.iter().filter(|replay| replay.serves(&rules, clients)) {
+        for replay in self.near.iter().filter(|replay| replay.serves(crowd)) {
             let at = replay.slowed.ln() / POWER.ln();
             if at <= power && at > from {
                 (from, demand) = (at, replay.demand.clone());
@@ -76,10 +84,20 @@ impl<'a> Replays<'a> {
     }
 
     /// Replays at this slowness itself, so that what is asked there is no longer a guess between two powers.
-    pub(super) fn look_at(&mut self, slowed: f64, clients: Clients, parameters: &StartParameters) {
+    pub(super) fn look_at(&mut self, slowed: f64, crowd: ReplayedCrowd) {
+        let demand = self.replay(slowed, crowd);
+        self.near.push(CachedReplay { crowd, slowed, demand });
+    }
+
+    /// The processes of a node before its own client, by the profile and the changes that are asked about.
+    pub(super) fn node(&self, clients: Clients, parameters: &StartParameters) -> ReplayedCrowd {
         let rules = changes::rules(parameters.client, &self.question.changes);
-        let demand = self.replay(slowed, clients, rules);
-        self.near.push(CachedReplay { rules, clients, slowed, demand });
+        ReplayedCrowd {
+            rules,
+            clients,
+            processes: self.question.processes,
+            in_flight: parameters.in_flight.floor(),
+        }
     }
 
     /// Forgets where the last point of the curve lay: a point does not depend on which others are asked for.
@@ -88,29 +106,30 @@ impl<'a> Replays<'a> {
     }
 
     /// The same for a power of [`POWER`]; never less than for a lower one.
-    fn demand(&mut self, power: u32, clients: Clients, parameters: &StartParameters) -> Demand {
-        let rules = changes::rules(parameters.client, &self.question.changes);
+    fn demand(&mut self, power: u32, crowd: ReplayedCrowd) -> Demand {
         let slowed = POWER.powf(f64::from(power));
-        let serves = |replay: &&CachedReplay| replay.slowed == slowed && replay.serves(&rules, clients);
+        let serves = |replay: &&CachedReplay| replay.slowed == slowed && replay.serves(crowd);
         if let Some(known) = self.replayed.iter().find(serves) {
             return known.demand.clone();
         }
-        let mut whole = self.replay(slowed, clients, rules);
+        let mut whole = self.replay(slowed, crowd);
         if power > 0 {
-            whole.at_least(&self.demand(power - 1, clients, parameters));
+            whole.at_least(&self.demand(power - 1, crowd));
         }
-        self.replayed.push(CachedReplay { rules, clients, slowed, demand: whole.clone() });
+        self.replayed.push(CachedReplay { crowd, slowed, demand: whole.clone() });
         whole
     }
 
     /// Replays with the median's latencies, so that few replays serve many runs: they decide when names are forgotten and
     /// which process comes first, nothing else.
-    pub(super) fn replay(&self, slowed: f64, clients: Clients, rules: ClientRules) -> Demand {
+    pub(super) fn replay(&self, slowed: f64, crowd: ReplayedCrowd) -> Demand {
+        let ReplayedCrowd { rules, clients, processes, in_flight } = crowd;
         let median = StartParameters::median(self.profile);
         let mut latency = median.latency();
         latency.0.iter_mut().for_each(|seconds| *seconds *= slowed);
         let machine = Machine {
-            processes: self.question.processes,
+            processes,
+            in_flight,
             cores: self.question.cores.map(|cores| cores.ceil() as u32),
             cpu: median.cpu,
             cpu_of_a_byte: median.cpu_of_a_byte,
@@ -128,8 +147,12 @@ impl<'a> Replays<'a> {
 }
 
 impl CachedReplay {
-    fn serves(&self, rules: &ClientRules, clients: Clients) -> bool {
-        self.clients == clients && self.demand.alike.serves(&self.rules, rules)
+    fn serves(&self, crowd: ReplayedCrowd) -> bool {
+        let own = self.crowd;
+        let holds_back = |crowd: ReplayedCrowd| crowd.in_flight.min(f64::from(crowd.processes));
+        (own.clients, own.processes) == (crowd.clients, crowd.processes)
+            && holds_back(own) == holds_back(crowd)
+            && self.demand.alike.serves(&own.rules, &crowd.rules)
     }
 }
 

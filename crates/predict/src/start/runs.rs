@@ -83,6 +83,13 @@ const KEYS: &[&str] = &[
     "stripes",
     "network.bytes_per_second",
     "model",
+    "gateways",
+    "gateway_threads",
+    "gateway_requests_per_second",
+    "gateway_round_trip_us",
+    "gateway_bytes_per_second",
+    "node_keeps_seconds",
+    "time_shared",
 ];
 
 /// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
@@ -99,9 +106,9 @@ fn is_lifetime(key: &str) -> bool {
     key.ends_with("_seconds") || key == "cached_entries"
 }
 
-/// Lifetimes decide what is replayed, so they take one of three values; everything else any.
+/// Lifetimes and the limit of requests decide what is replayed, so they take one of three values; everything else any.
 fn choose(key: &str, figure: &Figure, u: f64) -> f64 {
-    match is_lifetime(key) {
+    match is_lifetime(key) || key == "requests_in_flight" {
         true if u < 0.3 => figure.p10,
         true if u > 0.7 => figure.p90,
         true => figure.p50,

@@ -351,12 +351,16 @@ fn cores_that_all_nodes_share_are_no_server_that_may_fail() {
         samples: 1,
         ..StartQuestion::default()
     };
-    let found = forecast(&[misses(10, 1, 1.0, 0.0)], &plain(0.0), &question);
+    let mut profile = plain(0.0);
+    profile.client.time_shared = Some(Figure::exact(1.0));
+    let found = forecast(&[misses(10, 1, 1.0, 0.0)], &profile, &question);
     assert!((found.summary.knee - 1.0).abs() < 0.01 && !found.points[0].is_saturated(), "{found:?}");
 }
 
 #[test]
 fn cores_that_slow_each_other_down_do_less_than_their_number() {
+    let mut profile = plain(0.0);
+    profile.client.time_shared = Some(Figure::exact(1.0));
     let seconds = |nodes| {
         let question = StartQuestion {
             nodes: vec![nodes],
@@ -364,7 +368,7 @@ fn cores_that_slow_each_other_down_do_less_than_their_number() {
             is_shared_host: true,
             ..StartQuestion::default()
         };
-        asked(&misses(1, 1, 0.0, 3.0), &plain(0.0), &question).seconds.p50
+        asked(&misses(1, 1, 0.0, 3.0), &profile, &question).seconds.p50
     };
     assert!((seconds(1) - 3.0).abs() < 0.01, "alone: {}", seconds(1));
     assert!((seconds(2) - 4.0).abs() < 0.01, "together: {}", seconds(2));
@@ -462,6 +466,23 @@ fn computing_has_a_spread_where_the_profile_is_exact() {
 }
 
 #[test]
+fn more_processes_than_cores_compute_longer_and_as_many_do_not() {
+    let mut profile = plain(0.0);
+    let seconds = |profile: &Profile, processes, is_shared_host| {
+        let question =
+            StartQuestion { processes, cores: Some(4.0), is_shared_host, ..StartQuestion::default() };
+        asked(&misses(1, 1, 0.0, 10.0), profile, &question).seconds.p50
+    };
+    let is_near = |seconds: f64, expected: f64| assert!((seconds / expected - 1.0).abs() < 0.01, "{seconds}");
+    is_near(seconds(&profile, 4, false), 10.0);
+    is_near(seconds(&profile, 8, false), 24.0);
+    // The servers run on these cores too.
+    is_near(seconds(&profile, 4, true), 12.0);
+    profile.client.time_shared = Some(Figure::exact(1.5));
+    is_near(seconds(&profile, 8, false), 30.0);
+}
+
+#[test]
 fn an_image_lies_where_one_file_does() {
     let (script, mut profile) = (program(30, 1e6), plain(3600.0));
     profile.data.servers = Some(Figure::exact(16.0));
@@ -503,14 +524,19 @@ fn ways_of_a_program_to_its_nodes_stand_in_their_order() {
         (found.seconds.p50, found.detail.operations.metadata() / 2000.0)
     };
     let all = ways().map(|(name, _, changes)| (name, at(changes)));
-    let [plain, once, container, read, broadcast, local] = all;
-    for (slow, quick) in [(plain, once), (once, container), (read, broadcast), (broadcast, local)] {
+    let [plain, once, container, read, broadcast, auto, local] = all;
+    for (slow, quick) in
+        [(plain, once), (once, container), (read, broadcast), (auto, broadcast), (broadcast, local)]
+    {
         assert!(quick.1.0 < slow.1.0, "{} {:?}, {} {:?}", slow.0, slow.1, quick.0, quick.1);
     }
     assert!(read.1.0 <= container.1.0);
     // Each name of the tree once a node, its top by all processes that start together; nothing at all where the image is there.
     assert!((120.0..=140.0).contains(&once.1.1), "{once:?}");
     assert_eq!(local.1.1, 0.0);
+    // 60 files and their directories, once a job.
+    let compared = (auto.1.1 - broadcast.1.1) * 2000.0;
+    assert!((60.0..=63.0).contains(&compared), "{auto:?}");
 }
 
 #[test]

@@ -71,6 +71,19 @@ pub struct Segment {
     pub bytes: f64,
     /// Data that one process waits for, beside what a request takes that brings little. Unit: bytes.
     pub awaited: f64,
+    /// The node's requests to its gateway; what is asked and fetched above is then what the gateway asks of servers for it.
+    pub forwarded: ForwardedRequests,
+}
+
+/// Requests of a node to its gateway, all 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ForwardedRequests {
+    /// Of the whole node.
+    pub asks: f64,
+    /// Those that one process waits for.
+    pub waits: f64,
+    /// Data that comes to the node. Unit: bytes.
+    pub bytes: f64,
 }
 
 impl Demand {
@@ -111,8 +124,9 @@ impl Demand {
     /// Multiplies all but the number of processes.
     pub(crate) fn scale(&mut self, factor: f64) {
         for segment in &mut self.segments {
-            let Segment { think, own_answers, waits, asks, bytes, awaited } = segment;
-            let single = [think, own_answers, bytes, awaited];
+            let Segment { think, own_answers, waits, asks, bytes, awaited, forwarded } = segment;
+            let ForwardedRequests { asks: sent, waits: held, bytes: brought } = forwarded;
+            let single = [think, own_answers, bytes, awaited, sent, held, brought];
             let all = single.into_iter().chain(&mut waits.0).chain(&mut asks.0);
             all.for_each(|number| *number *= factor);
         }
@@ -125,6 +139,23 @@ impl Demand {
         for (own, other) in self.segments.iter_mut().zip(&other.segments) {
             line(&mut own.own_answers, other.own_answers);
         }
+    }
+
+    /// The demand of a node behind a gateway: what it asks goes to the gateway, which asks the servers for `nodes` of them what `shared`
+    /// says of all their processes together.
+    pub(crate) fn through(&mut self, shared: &Self, nodes: f64) {
+        for (own, shared) in self.segments.iter_mut().zip(&shared.segments) {
+            let all = |of: &PerOperation| of.0.iter().sum::<f64>();
+            own.forwarded =
+                ForwardedRequests { asks: all(&own.asks), waits: all(&own.waits), bytes: own.bytes };
+            let least = |own: &PerOperation, shared: &PerOperation, share: f64| {
+                PerOperation::of(|operation| own.get(operation).min(shared.get(operation) / share))
+            };
+            own.asks = least(&own.asks, &shared.asks, nodes);
+            own.waits = least(&own.waits, &shared.waits, 1.0);
+            own.bytes = own.bytes.min(shared.bytes / nodes);
+        }
+        self.alike.and(&shared.alike);
     }
 
     /// Raises what is asked and waited for to that of another replay.
@@ -140,6 +171,11 @@ impl Demand {
     /// Answers that one process gets from its client without waiting.
     pub(crate) fn own_answers(&self) -> f64 {
         self.segments.iter().map(|segment| segment.own_answers).sum()
+    }
+
+    /// Requests to a gateway that one process waits for.
+    pub(crate) fn forwarded_waits(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.forwarded.waits).sum()
     }
 
     /// Data that one process waits for. Unit: bytes.

@@ -23,6 +23,8 @@ pub struct Machine {
     pub processes: u32,
     /// Cores that they share; `None` is one for each.
     pub cores: Option<u32>,
+    /// Requests of its client that may be under way at once. Range: at least 1; infinite where nothing holds them back.
+    pub in_flight: f64,
     /// Processor time of one request on it. Unit: seconds.
     pub cpu: f64,
     /// The same for a byte of data. Unit: seconds.
@@ -79,6 +81,7 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
         asks: line(&less.asks, &more.asks, share),
         bytes: less.bytes + (more.bytes - less.bytes) * share,
         awaited: less.awaited + (more.awaited - less.awaited) * share.min(1.0),
+        ..Segment::default()
     }
 }
 
@@ -152,6 +155,8 @@ struct ReplayedNode<'a> {
     next: Vec<f64>,
     /// The moment at which each core is free. Shape: empty when there is one for each process.
     cores: Vec<f64>,
+    /// The moments at which the client may send a further request. Shape: empty when it may send one for each process.
+    slots: Vec<f64>,
     demand: Demand,
 }
 
@@ -164,12 +169,17 @@ impl<'a> ReplayedNode<'a> {
             chance: Chance(u64::from(number)),
         };
         let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
+        // Of more processes than are replayed, each has as large a part of the limit as here.
+        let replayed = f64::from(REPLAYED) / f64::from(machine.processes.max(REPLAYED));
+        let limit = (machine.in_flight * replayed).max(1.0);
+        let slots = if limit < f64::from(processes) { limit as usize } else { 0 };
         Self {
             script,
             machine,
             processes: (0..processes).map(process).collect(),
             next: vec![moment(begin); processes as usize],
             cores: vec![begin; cores as usize],
+            slots: vec![begin; slots],
             demand: Demand {
                 segments: vec![Segment::default(); SEGMENTS],
                 processes: f64::from(processes),
@@ -265,8 +275,7 @@ impl<'a> ReplayedNode<'a> {
             return;
         };
         let think = if act.think > 0.0 { act.think * self.luck(chance) } else { 0.0 };
-        let free = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b));
-        let end = free.map_or(now, |free| {
+        let end = first_free(&mut self.cores).map_or(now, |free| {
             let begin = free.max(now);
             *free = begin + think;
             begin
@@ -277,19 +286,12 @@ impl<'a> ReplayedNode<'a> {
         self.next[number] = moment(end);
     }
 
-    /// The moment at which a core has time for a request's own work, where processes share cores.
-    fn handled(&mut self, now: f64, bytes: f64) -> f64 {
-        let Some(free) = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return now };
-        let begin = free.max(now);
-        *free = begin + self.machine.cpu.max(self.machine.cpu_of_a_byte * bytes);
-        begin
-    }
-
     /// Goes on with an act until something has to be waited for.
     fn step(&mut self, number: usize, now: f64, caches: &mut Caches<'_>) {
         let chance = self.chance(number);
         let mut process = self.processes[number].clone();
         let Some(act) = self.script.acts.get(process.act) else { return };
+        let luck = self.luck(chance);
         let segment = self.segment(process.act);
         let segment = &mut self.demand.segments[segment];
         self.next[number] = match caches.need(act, &mut process.progress, now) {
@@ -298,10 +300,13 @@ impl<'a> ReplayedNode<'a> {
                 segment.bytes += bytes;
                 segment.awaited += bytes;
                 segment.asks.add(operation, 1.0);
-                segment.waits.add(operation, 1.0);
-                let luck = self.luck(chance);
                 let Machine { latency, byte, .. } = self.machine;
-                let answer = self.handled(now, bytes) + latency.get(operation) * luck + byte * bytes;
+                let slot = first_free(&mut self.slots);
+                let sent = slot.as_ref().map_or(now, |slot| slot.max(now));
+                segment.waits.add(operation, 1.0 + (sent - now) / latency.get(operation).max(1e-9));
+                let handled = handled(&mut self.cores, self.machine, sent, bytes);
+                let answer = handled + latency.get(operation) * luck + byte * bytes;
+                slot.into_iter().for_each(|slot| *slot = answer);
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
                 moment(answer)
@@ -313,7 +318,7 @@ impl<'a> ReplayedNode<'a> {
                 let begin = match told {
                     Some(operation) => {
                         segment.asks.add(operation, 1.0);
-                        self.handled(now, 0.0)
+                        handled(&mut self.cores, self.machine, now, 0.0)
                     }
                     None => now,
                 };
@@ -342,6 +347,19 @@ impl<'a> ReplayedNode<'a> {
     fn segment(&self, act: usize) -> usize {
         act * SEGMENTS / self.script.acts.len().max(1)
     }
+}
+
+/// The core or slot that is free first; `None` where they are not limited.
+fn first_free(moments: &mut [f64]) -> Option<&mut f64> {
+    moments.iter_mut().min_by(|a, b| a.total_cmp(b))
+}
+
+/// The moment at which a core has time for a request's own work, where processes share cores.
+fn handled(cores: &mut [f64], machine: &Machine, now: f64, bytes: f64) -> f64 {
+    let Some(free) = first_free(cores) else { return now };
+    let begin = free.max(now);
+    *free = begin + machine.cpu.max(machine.cpu_of_a_byte * bytes);
+    begin
 }
 
 /// Data that a request brings. Unit: bytes.

@@ -60,6 +60,7 @@ const KEEPS: ClientRules = ClientRules {
 
 fn machine(processes: u32, is_warm: bool) -> Machine {
     Machine {
+        in_flight: f64::INFINITY,
         processes,
         cores: None,
         cpu: 0.0,
@@ -317,6 +318,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         attribute_seconds,
         listing_seconds: exact(lives[2]),
         cached_entries: None,
+        time_shared: None,
         open_asks,
         open_directory_asks,
         atomic_open,

@@ -2,7 +2,7 @@
 //!
 //! A key on the terminal, and a signal to the whole process group, reach the command directly. A signal that another
 //! process sends to the recorder alone is forwarded. The sender tells the two apart: signals from the kernel are not
-//! forwarded, and a forwarded signal that reached the command directly too is delivered once. (A command that takes
+//! forwarded, and a signal that comes both ways, in either order, is delivered once. (A command that takes
 //! signals from the queue with `sigwait(3)` takes such a signal twice, because the kernel does not report those.)
 //!
 //! Once the command is left alone, deliveries to it cannot be seen. A witness then tells the two apart.
@@ -33,8 +33,10 @@ const FORWARDED: [i32; 6] =
 const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// Signals by which a terminal stops a job.
 const STOPPING: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-/// The same signal from the same sender within this time counts as one signal to a group.
+/// The same signal from the same sender within this time, once by each way, counts as one signal.
 const ONE_SIGNAL: Duration = Duration::from_secs(1);
+/// The most signals that are remembered: a program may signal itself without end.
+const MOST_DELIVERED: usize = 64;
 /// A sender that signals many processes, as Slurm does, reaches all of them within this time.
 const REPORT_IN: Duration = Duration::from_millis(200);
 /// A process number that is never used.
@@ -48,7 +50,7 @@ pub(crate) struct Forwarding {
     mask: Mask,
     _ignored: [Disposition; STOPPING.len()],
     _children: Disposition,
-    direct: Vec<Direct>,
+    delivered: Vec<Delivered>,
 }
 
 #[derive(Debug)]
@@ -64,11 +66,12 @@ struct Shared {
     witness: Mutex<Option<Witness>>,
 }
 
-/// A signal that reached the command from a sender other than the recorder.
+/// A signal that reached the command, by one of two ways. It may still come by the other.
 #[derive(Debug)]
-struct Direct {
+struct Delivered {
     signal: i32,
     sender: Pid,
+    is_forwarded: bool,
     at: Instant,
 }
 
@@ -76,7 +79,7 @@ impl Forwarding {
     /// Takes signals that end a program for requests to the recorder: it started no command that could get them.
     pub(super) fn begin_without_command(mask: Mask) -> io::Result<Self> {
         let forwarding = Self::begin(Pid(NO_PROCESS), mask)?;
-        forwarding.keep_interrupts();
+        forwarding.shared.keeps_interrupts.store(true, Ordering::Relaxed);
         Ok(forwarding)
     }
 
@@ -103,7 +106,7 @@ impl Forwarding {
             mask,
             _ignored: ignored,
             _children: children,
-            direct: Vec::new(),
+            delivered: Vec::new(),
         })
     }
 
@@ -128,8 +131,9 @@ impl Forwarding {
         *self.shared.witness() = Witness::begin(&Mask::of(&FORWARDED)).ok();
     }
 
-    /// Takes `SIGINT` for a request to the recorder from here on.
+    /// Takes `SIGINT` for a request to the recorder from here on. What came before was meant for the command.
     pub(crate) fn keep_interrupts(&self) {
+        signals::discard_pending(&Mask::of(&FORWARDED));
         self.shared.keeps_interrupts.store(true, Ordering::Relaxed);
     }
 
@@ -138,21 +142,27 @@ impl Forwarding {
         self.shared.was_interrupted.load(Ordering::Relaxed)
     }
 
-    /// True for a signal that the recorder forwarded although its sender had sent it to the command directly as well.
+    /// True for a signal that the command got already: one sender sent it to the recorder, which forwards it, and to the command.
     pub(super) fn is_echo(&mut self, signal: i32, stopped: &Stopped<Delivery>) -> bool {
         if !FORWARDED.contains(&signal) {
             return false;
         }
-        let Some(sender) = stopped.sender() else { return false };
-        if sender.0 != std::process::id() as i32 {
-            self.direct.retain(|direct| direct.signal != signal);
-            self.direct.push(Direct { signal, sender, at: Instant::now() });
-            return false;
+        let is_forwarded = stopped.sender() == Some(Pid(std::process::id() as i32));
+        let sender = if is_forwarded { self.shared.origin(signal) } else { stopped.sender() };
+        let Some(sender) = sender else { return false };
+        self.delivered.retain(|delivered| delivered.at.elapsed() < ONE_SIGNAL);
+        let other = self.delivered.iter().position(|delivered| {
+            (delivered.signal, delivered.sender, delivered.is_forwarded) == (signal, sender, !is_forwarded)
+        });
+        if let Some(other) = other {
+            self.delivered.remove(other);
+            return true;
         }
-        let origin = self.shared.origin(signal);
-        self.direct.iter().any(|direct| {
-            direct.signal == signal && Some(direct.sender) == origin && direct.at.elapsed() < ONE_SIGNAL
-        })
+        if self.delivered.len() == MOST_DELIVERED {
+            self.delivered.remove(0);
+        }
+        self.delivered.push(Delivered { signal, sender, is_forwarded, at: Instant::now() });
+        false
     }
 
     /// Waits for the end of the command, a child that is not traced, and stops with it.
@@ -200,6 +210,9 @@ impl Drop for Forwarding {
             // The thread only waits and sends, so it cannot panic.
             _ = thread.join();
         }
+        // A signal to the whole group may end the command before the thread takes its own. Left pending, that would end the
+        // recorder in place of the command's status.
+        signals::discard_pending(&Mask::of(&FORWARDED));
         self.mask.restore();
     }
 }

@@ -6,6 +6,7 @@ use crate::calls::{CallShape, FlagsKind, Numbers, SizeKind, native};
 use crate::engine::{CallArguments, ObservedCall};
 use crate::sys::memory;
 use crate::sys::ptrace::{Entered, Stopped, Until};
+use quell_trace::flags::RESOLVE_SHIFT;
 use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome, Pid};
 
 /// A traced thread.
@@ -155,6 +156,9 @@ impl ArgumentReader {
 /// The `open` flags of `creat`. Source: `creat(2)`: `O_CREAT | O_WRONLY | O_TRUNC`.
 const CREAT_FLAGS: u64 = 0o100 | 0o1 | 0o1000;
 
+/// The place of `resolve` behind `flags` and `mode` in `struct open_how`. Unit: bytes. Source: `openat2(2)`.
+const OFFSET_OF_RESOLVE: u64 = 16;
+
 fn numbers(entered: &Entered, shape: &CallShape) -> CallArguments {
     let value = |index: u8| entered.arguments[usize::from(index)];
     let fd = |index: Option<u8>| index.map_or(Fd::NONE, |index| Fd(value(index) as i32));
@@ -166,7 +170,10 @@ fn numbers(entered: &Entered, shape: &CallShape) -> CallArguments {
         FlagsKind::Mapping(protection, flags) => value(protection) << 32 | value(flags) & u64::from(u32::MAX),
         FlagsKind::Open(index) => native::portable_open_flags(value(index) & u64::from(u32::MAX)),
         FlagsKind::OpenHow(index) => {
-            native::portable_open_flags(memory::read_word(entered.thread, value(index)).unwrap_or(0))
+            let word =
+                |offset| memory::read_word(entered.thread, value(index).wrapping_add(offset)).unwrap_or(0);
+            let flags = native::portable_open_flags(word(0) & u64::from(u32::MAX));
+            word(OFFSET_OF_RESOLVE) << RESOLVE_SHIFT | flags
         }
         FlagsKind::Creat => CREAT_FLAGS,
     };

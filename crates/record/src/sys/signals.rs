@@ -87,6 +87,13 @@ pub(crate) fn wait_for(signals: &Mask) -> Option<Received> {
     Some(Received { signal, sender })
 }
 
+/// Discards the signals of the set that have come and that no thread has taken.
+pub(crate) fn discard_pending(signals: &Mask) {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set and the time are valid, and the kernel reports no facts where the pointer is null.
+    while unsafe { libc::sigtimedwait(&raw const signals.0, std::ptr::null_mut(), &raw const now) } > 0 {}
+}
+
 /// Sends a signal to a process.
 pub(crate) fn send(process: Pid, signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers.

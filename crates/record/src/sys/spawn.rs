@@ -88,13 +88,24 @@ impl Waiting {
         Ok(SpawnFailure(self.failure))
     }
 
-    /// Ends the process, which has run nothing, and reaps it.
+    /// Ends the process, which has run nothing, and reaps it. A traced one stops before it ends: left there, it would keep a later
+    /// recording of this process waiting for ever.
     pub(crate) fn abandon(self) {
         let process = self.process;
         drop(self);
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the result.
-        unsafe { libc::waitpid(process.0, &raw mut status, libc::__WALL) };
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the result.
+            let waited = unsafe { libc::waitpid(process.0, &raw mut status, libc::__WALL) };
+            if waited != process.0 || !libc::WIFSTOPPED(status) {
+                return;
+            }
+            // A signal would not end this stop, since the process is ending already.
+            // SAFETY: takes numbers. The process is not reaped, so that the number is its own.
+            if unsafe { libc::ptrace(libc::PTRACE_CONT, process.0, 0, 0) } != 0 {
+                return;
+            }
+        }
     }
 }
 

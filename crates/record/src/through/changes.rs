@@ -1,18 +1,19 @@
 //! Requests that change something: each is carried out on the original, under the name and with the rights that the
 //! program has.
 
-use super::nodes::joined;
 use super::operations::{identity, on};
+use super::served::joined;
 use super::service::{MountService, Requester};
 use super::walks::OwnedCall;
-use quell_fuse::abi::{Attr, EntryReply, NodeId, OpenReply, SetAttributes, Validity, device_of};
-use quell_fuse::open_flags::{CREATING, SAFELY, opened_as};
+use quell_fuse::abi::{Attr, EntryReply, NodeId, OpenReply, SetAttributes, Validity};
+use quell_fuse::open_flags::opened_as;
 use quell_fuse::original::{self, os, place_of, reach, reopen};
+use quell_fuse::passage::changes;
 use quell_fuse::reply::{Reply, reply_created, reply_done, reply_entry, reply_with, written};
 use quell_fuse::request::{Create, FileHandle, Operation, Request, SetAttr, Write};
 use quell_trace::flags::{O_CLOEXEC, O_CREAT, O_TMPFILE};
 use quell_trace::{Call, Outcome};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RenameFlags, XattrFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
@@ -29,18 +30,11 @@ impl MountService {
             Operation::Create(ref create) => reply_created(self.create(node, create, by), reply),
             Operation::MakeUnnamed(ref create) => reply_created(self.make_unnamed(node, create, by), reply),
             Operation::MakeNode { name, mode, umask, device } => {
-                let kind = FileType::from_raw_mode(mode);
-                let make = |directory: &OwnedFd| {
-                    masked(umask, || {
-                        rustix::fs::mknodat(directory, os(name), kind, permissions(mode), device_of(device))
-                    })
-                };
+                let make = |directory: &OwnedFd| changes::make_node(directory, name, mode, umask, device);
                 reply_entry(self.make(node, name, Call::Mknod, by, make), reply);
             }
             Operation::MakeDirectory { name, mode, umask } => {
-                let make = |directory: &OwnedFd| {
-                    masked(umask, || rustix::fs::mkdirat(directory, os(name), permissions(mode)))
-                };
+                let make = |directory: &OwnedFd| changes::make_directory(directory, name, mode, umask);
                 reply_entry(self.make(node, name, Call::Mkdir, by, make), reply);
             }
             Operation::Symlink { name, target } => {
@@ -76,7 +70,7 @@ impl MountService {
     }
 
     fn write(&self, write: &Write<'_>, by: Requester, reply: Reply<'_>) {
-        let handle = self.nodes.handle(write.handle.0);
+        let handle = self.nodes.handle(write.handle);
         let outcome = handle.clone().and_then(|handle| self.act_as(by.caller, || handle.write(write)));
         match outcome {
             Ok(bytes) => reply.bytes(&written(bytes)),
@@ -99,15 +93,10 @@ impl MountService {
         create: &Create<'_>,
         by: Requester,
     ) -> Result<(EntryReply, OpenReply), Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
+        let (directory, within) = self.known(parent)?;
         let path = joined(&within, create.name);
         let asked = OFlags::from_bits_retain(create.flags);
-        let made = self.act_as(by.caller, || {
-            masked(create.umask, || {
-                let flags = asked & CREATING | OFlags::CREATE | SAFELY;
-                rustix::fs::openat(&directory.original, os(create.name), flags, permissions(create.mode))
-            })
-        });
+        let made = self.act_as(by.caller, || changes::create(&directory.original, create));
         let flags = u64::from(create.flags) | O_CREAT;
         self.give_made(&directory.original, path, made, (asked, flags), by)
     }
@@ -118,13 +107,9 @@ impl MountService {
         create: &Create<'_>,
         by: Requester,
     ) -> Result<(EntryReply, OpenReply), Errno> {
-        let (directory, path) = self.nodes.get(parent)?;
+        let (directory, path) = self.known(parent)?;
         let asked = OFlags::from_bits_retain(create.flags);
-        let flags = asked & (CREATING - OFlags::TRUNC) | OFlags::TMPFILE | OFlags::CLOEXEC;
-        let made = self.act_as(by.caller, || {
-            let place = place_of(&directory.original);
-            masked(create.umask, || rustix::fs::openat(CWD, place, flags, permissions(create.mode)))
-        });
+        let made = self.act_as(by.caller, || changes::make_unnamed(&directory.original, create));
         let flags = u64::from(create.flags) | O_TMPFILE;
         self.give_made(&directory.original, path, made, (asked, flags), by)
     }
@@ -143,11 +128,11 @@ impl MountService {
             let stat = rustix::fs::fstat(&found)?;
             let entry = self.entry(directory, path.clone(), found, &stat)?;
             let node = entry.node.ok_or(Errno::IO)?;
-            let handle = self.nodes.open(node, file, path.clone(), by.caller.pid as i32);
-            Ok((entry, opened_as(FileHandle(handle), asked), identity(&stat)))
+            let handle = self.open_handle(node, file, path.clone(), by);
+            Ok((entry, opened_as(handle, asked), identity(&stat)))
         });
         let opened = given.as_ref().ok().map(|(_, opened, identity)| (opened.handle, *identity));
-        let outcome = opened.map_or(Outcome::Success(0), |(handle, _)| self.descriptor(handle));
+        let outcome = opened.map_or(Outcome::Success(0), |(handle, _)| self.descriptor(FileHandle(handle)));
         let node = given.as_ref().ok().and_then(|(entry, ..)| entry.node);
         let (entry, opened, _) = self.note(by, node, given, |asked| OwnedCall {
             outcome,
@@ -167,7 +152,7 @@ impl MountService {
         by: Requester,
         make: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<EntryReply, Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
+        let (directory, within) = self.known(parent)?;
         let path = joined(&within, name);
         let made = self.act_as(by.caller, || make(&directory.original));
         self.note(by, None, made, |asked| OwnedCall::new(asked, call, path.clone()))?;
@@ -187,7 +172,7 @@ impl MountService {
         target: &[u8],
         by: Requester,
     ) -> Result<EntryReply, Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
+        let (directory, within) = self.known(parent)?;
         let path = joined(&within, name);
         let made =
             self.act_as(by.caller, || rustix::fs::symlinkat(os(target), &directory.original, os(name)));
@@ -199,8 +184,8 @@ impl MountService {
     }
 
     fn link(&self, parent: NodeId, name: &[u8], old: NodeId, by: Requester) -> Result<EntryReply, Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
-        let (original, from) = self.nodes.get(old)?;
+        let (directory, within) = self.known(parent)?;
+        let (original, from) = self.known(old)?;
         let path = joined(&within, name);
         let made = self.act_as(by.caller, || original::link(&original.original, &directory.original, name));
         self.note(by, None, made, |asked| OwnedCall {
@@ -211,7 +196,7 @@ impl MountService {
     }
 
     fn remove(&self, parent: NodeId, name: &[u8], flags: AtFlags, by: Requester) -> Result<(), Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
+        let (directory, within) = self.known(parent)?;
         let removed = self.act_as(by.caller, || rustix::fs::unlinkat(&directory.original, os(name), flags));
         let call = if flags.is_empty() { Call::Unlink } else { Call::Rmdir };
         self.note(by, None, removed, |asked| OwnedCall::new(asked, call, joined(&within, name)))
@@ -224,15 +209,15 @@ impl MountService {
         flags: u32,
         by: Requester,
     ) -> Result<(), Errno> {
-        let (from, within) = self.nodes.get(parent)?;
-        let (to, new_within) = self.nodes.get(new_parent)?;
+        let (from, within) = self.known(parent)?;
+        let (to, new_within) = self.known(new_parent)?;
         let (path, new_path) = (joined(&within, name), joined(&new_within, new_name));
         let kind = RenameFlags::from_bits_retain(flags);
         let renamed = self.act_as(by.caller, || {
             rustix::fs::renameat_with(&from.original, os(name), &to.original, os(new_name), kind)
         });
         if renamed.is_ok() {
-            self.nodes.renamed(&path, &new_path);
+            self.nodes.all().iter().for_each(|known| known.data.renamed(&path, &new_path));
         }
         self.note(by, None, renamed, |asked| OwnedCall {
             flags: flags.into(),
@@ -242,7 +227,7 @@ impl MountService {
     }
 
     fn synchronise(&self, handle: FileHandle, data_only: bool, by: Requester) -> Result<(), Errno> {
-        let Ok(handle) = self.nodes.handle(handle.0) else { return Ok(()) };
+        let Ok(handle) = self.nodes.handle(handle) else { return Ok(()) };
         let (call, outcome) = match data_only {
             true => (Call::Fdatasync, rustix::fs::fdatasync(&handle.file)),
             false => (Call::Fsync, rustix::fs::fsync(&handle.file)),
@@ -258,7 +243,7 @@ impl MountService {
         mode: u32,
         by: Requester,
     ) -> Result<(), Errno> {
-        let handle = self.nodes.handle(handle.0)?;
+        let handle = self.nodes.handle(handle)?;
         let mode = FallocateFlags::from_bits_retain(mode);
         let outcome = self.act_as(by.caller, || rustix::fs::fallocate(&handle.file, mode, offset, length));
         self.note(by, None, outcome, |asked| on(&handle, asked, Call::Fallocate))
@@ -271,29 +256,18 @@ impl MountService {
         by: Requester,
         change: impl FnOnce(&str) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let outcome = self.act_as(by.caller, || change(&place_of(&known.original)));
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))
     }
 
     fn set_attributes(&self, node: NodeId, change: &SetAttr, by: Requester) -> Result<Attr, Errno> {
-        let (known, path) = self.nodes.get(node)?;
-        let original = &known.original;
+        let (known, path) = self.known(node)?;
         let valid = change.valid;
+        let open =
+            valid.contains(SetAttributes::HANDLE).then(|| self.nodes.handle(change.handle).ok()).flatten();
         let outcome = self.act_as(by.caller, || {
-            if valid.contains(SetAttributes::SIZE) {
-                self.set_size(original, change)?;
-            }
-            if original::changes_owner(change) {
-                original::set_owner(original, change)?;
-            }
-            if valid.contains(SetAttributes::MODE) {
-                original::set_mode(original, change.mode)?;
-            }
-            if original::changes_times(change) {
-                original::set_times(original, change)?;
-            }
-            Ok(())
+            changes::set_attributes(&known.original, change, open.as_ref().map(|handle| &handle.file))
         });
         let call = match valid {
             valid if valid.contains(SetAttributes::SIZE) => Call::Truncate,
@@ -304,24 +278,4 @@ impl MountService {
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, call, path))?;
         self.attributes(&known)
     }
-
-    /// Cuts or extends a file: by the program's open file if it has one, which may be allowed more than its mode says now.
-    fn set_size(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
-        let open = change.valid.contains(SetAttributes::HANDLE).then(|| self.nodes.handle(change.handle.0));
-        match open {
-            Some(Ok(handle)) => rustix::fs::ftruncate(&handle.file, change.size),
-            _ => original::set_size(original, change.size),
-        }
-    }
-}
-
-/// Makes something with the mask of the process that asked, in this thread alone. A directory's default access control
-/// list takes the mask's place, which the original's file system knows.
-fn masked<T>(umask: u32, make: impl FnOnce() -> T) -> T {
-    rustix::process::umask(Mode::from_raw_mode(umask & 0o777));
-    make()
-}
-
-fn permissions(mode: u32) -> Mode {
-    Mode::from_raw_mode(mode & 0o7777)
 }

@@ -20,13 +20,12 @@
 
 mod changes;
 mod collector;
-mod lock_state;
 mod locks;
-mod nodes;
 mod operations;
 mod processes;
 mod report;
 pub(crate) mod roots;
+mod served;
 mod service;
 mod space;
 mod walks;

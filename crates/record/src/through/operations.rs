@@ -1,22 +1,21 @@
 //! Requests that look: names, attributes, content.
 
-use super::nodes::{ServedHandle, joined};
+use super::served::{OpenServed, ServedFile, ServedHandle, ServedNode, descriptor, joined};
 use super::service::{MountService, Requester};
 use super::walks::{OpenedIdentity, OwnedCall, RequestOrigin, WalkStep, failed};
 use quell_fuse::abi::{self, Attr, EntryReply, NodeId, OpenFlags, Validity, encode_statfs};
 use quell_fuse::listing::Listing;
 use quell_fuse::open_flags::{kept, opened_as};
-use quell_fuse::original::{self, place_of, reach, reopen};
+use quell_fuse::original::{self, reach, reopen};
+use quell_fuse::passage::changes::{self, FOR_EXECUTION, open_program};
 use quell_fuse::reply::{Reply, reply_done, reply_entry, reply_with, reply_xattr};
 use quell_fuse::request::{FileHandle, Operation, Read, Request};
 use quell_trace::flags::{O_CLOEXEC, O_DIRECTORY};
 use quell_trace::{Call, Outcome};
-use rustix::fs::{Access, AtFlags, CWD, OFlags, Stat};
+use rustix::fs::{Access, OFlags, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-
-/// `__FMODE_EXEC`: the kernel opens a file to execute it. Source: `include/linux/fs.h` of the kernel.
-const FOR_EXECUTION: u32 = 0x20;
+use std::sync::Arc;
 
 impl MountService {
     /// Answers a request that is about no lock.
@@ -46,10 +45,11 @@ impl MountService {
                 self.flush(handle, by, reply);
             }
             Operation::Release { handle, .. } => {
-                let released = self.nodes.release(handle.0);
+                let released = self.nodes.release(handle);
+                self.locks.released(node, handle);
                 reply.done();
                 if let Some(handle) = released {
-                    self.closed(&handle, by.as_thread(handle.thread));
+                    self.closed(&handle, by.as_thread(handle.data.thread));
                 }
             }
             Operation::FileSystem => {
@@ -73,7 +73,7 @@ impl MountService {
     }
 
     fn forget(&self, node: NodeId, lookups: u64) {
-        if self.nodes.forget(node, lookups) {
+        if self.nodes.forget(node, lookups).is_some() {
             self.shared.forget(self.key(node));
         }
     }
@@ -96,7 +96,8 @@ impl MountService {
     }
 
     fn lookup(&self, parent: NodeId, name: &[u8], by: Requester) -> Result<EntryReply, Errno> {
-        let (directory, within) = self.nodes.get(parent)?;
+        let directory = self.nodes.get(parent)?;
+        let within = directory.data.path();
         let path = joined(&within, name);
         match self.act_as(by.caller, || reach(&directory.original, name)) {
             Ok((found, stat)) => {
@@ -124,13 +125,15 @@ impl MountService {
         found: OwnedFd,
         stat: &Stat,
     ) -> Result<EntryReply, Errno> {
-        let node = self.nodes.add(path, found, stat, self.is_removable_from(directory));
-        let attr = self.nodes.get(node).and_then(|(known, _)| self.attributes(&known))?;
+        let is_removable = self.rights.may_remove_from(directory);
+        let node = self.nodes.add(found, stat, is_removable, || ServedFile::new(path.clone()));
+        self.nodes.get(node)?.data.found(path);
+        let attr = self.nodes.get(node).and_then(|known| self.attributes(&known))?;
         Ok(EntryReply { node: Some(node), name_valid: Validity::Never, attr_valid: Validity::Never, attr })
     }
 
     fn get_attributes(&self, node: NodeId, by: Requester) -> Result<Attr, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let attr = self.attributes(&known)?;
         let step = WalkStep::Attributes { node: self.key(node), path, is_open: self.nodes.is_open(node) };
         self.shared.see(self.asked(by), step);
@@ -138,7 +141,7 @@ impl MountService {
     }
 
     fn read_link(&self, node: NodeId, by: Requester) -> Result<Vec<u8>, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let target = rustix::fs::readlinkat(&known.original, "", Vec::new())?.into_bytes();
         let step = WalkStep::Link { node: self.key(node), path, target: target.clone() };
         self.shared.see(self.asked(by), step);
@@ -147,12 +150,9 @@ impl MountService {
 
     /// A check of permissions, as access(2) and chdir(2) make it.
     fn access(&self, node: NodeId, mask: u32, by: Requester) -> Result<(), Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let wanted = Access::from_bits_truncate(mask);
-        // With the effective ids, which is what the kernel asks about by now.
-        let outcome = self.act_as(by.caller, || {
-            rustix::fs::accessat(CWD, place_of(&known.original), wanted, AtFlags::EACCESS)
-        });
+        let outcome = self.act_as(by.caller, || changes::access(&known.original, wanted));
         self.note(by, Some(node), outcome, |asked| OwnedCall {
             flags: mask.into(),
             ..OwnedCall::new(asked, Call::Faccessat, path)
@@ -166,7 +166,7 @@ impl MountService {
         directory: bool,
         by: Requester,
     ) -> Result<abi::OpenReply, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let executes = flags & FOR_EXECUTION != 0;
         let asked = OFlags::from_bits_retain(flags & !FOR_EXECUTION);
         let kept = match directory {
@@ -180,17 +180,18 @@ impl MountService {
         if executes && file.is_ok() {
             let step = WalkStep::Executable { node: self.key(node), path: path.clone() };
             self.shared.see(self.asked(by), step);
-            let handle = self.nodes.open(node, file?, path, by.caller.pid as i32);
+            let handle = self.open_handle(node, file?, path, by);
             // It has no descriptor, so no call closes it.
-            self.nodes.handle(handle)?.closes();
-            return Ok(abi::OpenReply { handle, flags: OpenFlags::empty() });
+            self.nodes.handle(handle)?.data.closes();
+            return Ok(abi::OpenReply { handle: handle.0, flags: OpenFlags::empty() });
         }
         let is_directory = if directory { O_DIRECTORY } else { 0 };
         let opened = file.map(|file| {
             let facts = rustix::fs::fstat(&file).ok().map(|stat| identity(&stat));
-            (self.nodes.open(node, file, path.clone(), by.caller.pid as i32), facts)
+            (self.open_handle(node, file, path.clone(), by), facts)
         });
-        let (handle, facts) = opened.as_ref().map_or((0, None), |(handle, facts)| (*handle, *facts));
+        let (handle, facts) =
+            opened.as_ref().map_or((FileHandle(0), None), |(handle, facts)| (*handle, *facts));
         let call = |asked| OwnedCall {
             outcome: self.descriptor(handle),
             flags: u64::from(flags) & !OFlags::LARGEFILE.bits() as u64 | is_directory | O_CLOEXEC,
@@ -198,16 +199,33 @@ impl MountService {
             ..OwnedCall::new(asked, Call::Openat, path)
         };
         self.note(by, Some(node), opened, call)?;
-        Ok(opened_as(FileHandle(handle), asked))
+        Ok(opened_as(handle, asked))
+    }
+
+    /// A file and the name by which it was found last.
+    pub(super) fn known(&self, node: NodeId) -> Result<(Arc<ServedNode>, Vec<u8>), Errno> {
+        let known = self.nodes.get(node)?;
+        let path = known.data.path();
+        Ok((known, path))
+    }
+
+    pub(super) fn open_handle(
+        &self,
+        node: NodeId,
+        file: OwnedFd,
+        path: Vec<u8>,
+        by: Requester,
+    ) -> FileHandle {
+        self.nodes.open(node, file, |handle| ServedHandle::new(path, by.caller.pid as i32, handle))
     }
 
     /// The descriptor that a handle has in the trace.
-    pub(super) fn descriptor(&self, handle: u64) -> Outcome {
-        Outcome::Success(self.nodes.handle(handle).map_or(0, |handle| handle.fd.into()))
+    pub(super) fn descriptor(&self, handle: FileHandle) -> Outcome {
+        Outcome::Success(descriptor(&self.nodes, handle))
     }
 
     fn read(&self, read: &Read, by: Requester, reply: Reply<'_>, scratch: &mut Vec<u8>) {
-        let handle = self.nodes.handle(read.handle.0);
+        let handle = self.nodes.handle(read.handle);
         scratch.resize(read.size.min(abi::MAX_TRANSFER) as usize, 0);
         let outcome = handle.clone().and_then(|handle| original::read_at(&handle.file, scratch, read.offset));
         match outcome {
@@ -218,7 +236,7 @@ impl MountService {
         let Ok(handle) = handle else { return };
         let moved = outcome.unwrap_or(0);
         // The kernel may read on its own behalf.
-        let by = if by.caller.pid == 0 { by.as_thread(handle.thread) } else { by };
+        let by = if by.caller.pid == 0 { by.as_thread(handle.data.thread) } else { by };
         let call = |asked| OwnedCall {
             outcome: Outcome::Success(moved as i64),
             size: read.size.into(),
@@ -229,7 +247,7 @@ impl MountService {
     }
 
     fn list(&self, handle: FileHandle, offset: u64, size: u32, by: Requester) -> Result<Listing, Errno> {
-        let handle = self.nodes.handle(handle.0)?;
+        let handle = self.nodes.handle(handle)?;
         let mut listing = Listing::new(size);
         let outcome = original::list(&handle.file, offset, &mut |name| listing.push(name));
         let length = listing.bytes().len() as i64;
@@ -243,28 +261,28 @@ impl MountService {
 
     /// A descriptor was closed: passes on the error that the original's file system gives then.
     fn flush(&self, handle: FileHandle, by: Requester, reply: Reply<'_>) {
-        let Ok(handle) = self.nodes.handle(handle.0) else { return reply.done() };
+        let Ok(handle) = self.nodes.handle(handle) else { return reply.done() };
         let copy = rustix::io::fcntl_dupfd_cloexec(&handle.file, 3);
         reply_done(copy.and_then(quell_fuse::descriptors::close), reply);
         // Only now: a program that is executed closes descriptors, and until it runs `/proc` tells nothing of its process.
         self.closed(&handle, by);
     }
 
-    fn closed(&self, handle: &ServedHandle, by: Requester) {
-        if handle.closes() {
+    fn closed(&self, handle: &OpenServed, by: Requester) {
+        if handle.data.closes() {
             let call = |asked| OwnedCall { path: None, ..on(handle, asked, Call::Close) };
             _ = self.note(by, None, Ok(()), call);
         }
     }
 
     fn file_system(&self, node: NodeId, by: Requester) -> Result<abi::StatfsBytes, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let outcome = rustix::fs::fstatvfs(&known.original).map(|totals| encode_statfs(&totals));
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, Call::Statfs, path))
     }
 
     fn get_xattr(&self, node: NodeId, name: &[u8], by: Requester) -> Result<Vec<u8>, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let outcome = self.act_as(by.caller, || original::xattr(&known.original, name));
         // The kernel asks for it before each write and execution.
         if name == b"security.capability" {
@@ -274,21 +292,15 @@ impl MountService {
     }
 
     fn list_xattr(&self, node: NodeId, by: Requester) -> Result<Vec<u8>, Errno> {
-        let (known, path) = self.nodes.get(node)?;
+        let (known, path) = self.known(node)?;
         let outcome = self.act_as(by.caller, || original::xattr_names(&known.original));
         self.note(by, Some(node), outcome, |asked| OwnedCall::new(asked, Call::Llistxattr, path))
     }
 }
 
-/// Opens a file to execute it. One that may be executed and not read cannot be served.
-fn open_program(original: &OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::fs::accessat(CWD, place_of(original), Access::EXEC_OK, AtFlags::EACCESS)?;
-    reopen(original, OFlags::RDONLY)
-}
-
 /// A call on an open file.
-pub(super) fn on(handle: &ServedHandle, asked: RequestOrigin, call: Call) -> OwnedCall {
-    OwnedCall { fd: quell_trace::Fd(handle.fd), ..OwnedCall::new(asked, call, handle.path.clone()) }
+pub(super) fn on(handle: &OpenServed, asked: RequestOrigin, call: Call) -> OwnedCall {
+    OwnedCall { fd: quell_trace::Fd(handle.data.fd), ..OwnedCall::new(asked, call, handle.data.path.clone()) }
 }
 
 pub(super) fn identity(stat: &Stat) -> OpenedIdentity {

@@ -1,16 +1,15 @@
 //! Serves one connection: takes requests from the kernel, carries them out on the originals, and tells the collector.
 
 use super::collector::{Collector, Serving};
-use super::lock_state::Locks;
-use super::nodes::{ServedNode, ServedNodes};
+use super::served::{ServedFile, ServedHandle, ServedNode, ServedNodes};
 use super::walks::{NodeKey, RequestOrigin};
-use quell_fuse::abi::{self, InitFlags, NodeId};
-use quell_fuse::credentials::Identity;
-use quell_fuse::device::{Device, Received};
-use quell_fuse::namespace::Privilege;
-use quell_fuse::original::place_of;
-use quell_fuse::reply::Reply;
-use quell_fuse::request::{Caller, Operation, Request};
+use quell_fuse::abi::{self, NodeId};
+use quell_fuse::device::Device;
+use quell_fuse::init;
+use quell_fuse::passage::locks::{self, LockServer, PassedLocks};
+use quell_fuse::passage::{INIT_FLAGS, Rights};
+use quell_fuse::request::{Caller, Operation};
+use quell_fuse::serving::answer_requests;
 use quell_trace::{Nanos, Pid};
 use rustix::io::Errno;
 use std::io;
@@ -41,8 +40,8 @@ pub(super) struct MountService {
     device: Device,
     number: usize,
     pub(super) nodes: ServedNodes,
-    pub(super) locks: Locks,
-    privilege: Privilege,
+    pub(super) locks: PassedLocks,
+    pub(super) rights: Rights,
 }
 
 /// Threads that serve a connection.
@@ -60,9 +59,9 @@ impl MountService {
             shared: Arc::clone(shared),
             device: Device::new(device),
             number,
-            nodes: ServedNodes::new(path.into_os_string().into_vec(), original)?,
-            locks: Locks::default(),
-            privilege: Privilege::of_this_process(),
+            nodes: ServedNodes::new(original, ServedFile::new(path.into_os_string().into_vec()))?,
+            locks: PassedLocks::default(),
+            rights: Rights::of_this_process(),
         });
         let start = |_| {
             let service = Arc::clone(&service);
@@ -80,38 +79,17 @@ impl MountService {
         _ = quell_fuse::unshare_umask();
         let mut buffer = vec![0; abi::REQUEST_BUFFER];
         let mut scratch = Vec::new();
-        loop {
-            match self.device.receive(&mut buffer) {
-                Ok(Received::Request(bytes)) => self.take(&buffer[..bytes], &mut scratch),
-                Ok(Received::Again) => {}
-                // An error that fuse(4) does not know: nothing can be answered any more.
-                Ok(Received::Ended) | Err(_) => return,
+        answer_requests(&self.device, &mut buffer, |request, reply| match request.operation {
+            // Never WRITEBACK_CACHE, CACHE_SYMLINKS or READDIRPLUS: each operation is to show.
+            Operation::Init { .. } => {
+                init::settle(&request.operation, reply, INIT_FLAGS, abi::MAX_WRITE);
             }
-        }
-    }
-
-    fn take(self: &Arc<Self>, bytes: &[u8], scratch: &mut Vec<u8>) {
-        match Request::parse(bytes) {
-            Ok(request) => {
-                let reply = Reply::new(&self.device, request.unique);
-                match request.operation {
-                    Operation::Init { .. } => init(&request.operation, reply),
-                    Operation::Lock { .. } | Operation::GetLock { .. } | Operation::Interrupt { .. } => {
-                        self.lock_operation(&request, reply);
-                    }
-                    _ => self.answer(&request, reply, scratch),
-                }
+            Operation::Lock { .. } | Operation::GetLock { .. } | Operation::Interrupt { .. } => {
+                self.note_locks(request);
+                locks::answer(self, request, reply);
             }
-            Err(malformed) => {
-                if let Some(unique) = malformed.unique {
-                    Reply::new(&self.device, unique).error(Errno::INVAL);
-                }
-            }
-        }
-    }
-
-    pub(super) fn device(&self) -> &Device {
-        &self.device
+            _ => self.answer(request, reply, &mut scratch),
+        });
     }
 
     pub(super) fn key(&self, node: NodeId) -> NodeKey {
@@ -123,64 +101,35 @@ impl MountService {
         RequestOrigin { thread: Pid(by.caller.pid as i32), start: by.start, end: self.shared.now() }
     }
 
-    /// Carries out an action with the rights of the process that asked. For a user, the recorder has the same.
+    /// Carries out an action with the rights of the process that asked.
     pub(super) fn act_as<T>(
         &self,
         caller: Caller,
         action: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        if self.privilege == Privilege::User || (caller.uid, caller.gid) == (0, 0) {
-            return action();
-        }
-        Identity::of_caller(caller.uid, caller.gid, caller.pid).assume(action)?
+        self.rights.act_as(caller, action)
     }
 
-    /// Attributes for the kernel. In a user's namespace it refuses every write to an inode of unmapped owners, so such
-    /// an inode is shown as the user's own where the user may write to it or remove it.
+    /// Attributes for the kernel.
     pub(super) fn attributes(&self, node: &ServedNode) -> Result<abi::Attr, Errno> {
-        let mut attr = abi::attr_of(&rustix::fs::fstat(&node.original)?);
-        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        if self.privilege == Privilege::Administrator || (attr.uid, attr.gid) == (uid, gid) {
-            return Ok(attr);
-        }
-        if attr.uid == uid || node.is_removable || may_write(&node.original, attr.mode) {
-            (attr.uid, attr.gid) = (uid, gid);
-        }
-        Ok(attr)
-    }
-
-    /// True where the user may write to another user's directory or file.
-    pub(super) fn is_removable_from(&self, directory: &OwnedFd) -> bool {
-        self.privilege == Privilege::User
-            && rustix::fs::fstat(directory).is_ok_and(|stat| {
-                stat.st_uid == rustix::process::geteuid().as_raw() || may_write(directory, stat.st_mode)
-            })
+        let stat = rustix::fs::fstat(&node.original)?;
+        Ok(self.rights.attributes(&node.original, &stat, node.is_removable))
     }
 }
 
-/// True where the user may write to another user's file. The bits of a group bound an access control list, too.
-fn may_write(original: &OwnedFd, mode: u32) -> bool {
-    mode & 0o022 != 0 && rustix::fs::access(place_of(original), rustix::fs::Access::WRITE_OK).is_ok()
-}
+impl LockServer for MountService {
+    type File = ServedFile;
+    type Open = ServedHandle;
 
-/// Settles what both sides can do.
-fn init(operation: &Operation<'_>, reply: Reply<'_>) {
-    let &Operation::Init { major, minor, max_readahead, flags, flags2 } = operation else { return };
-    if major != abi::MAJOR || minor < abi::OLDEST_MINOR {
-        return reply.error(Errno::PROTO);
+    fn device(&self) -> &Device {
+        &self.device
     }
-    // Never WRITEBACK_CACHE, CACHE_SYMLINKS or READDIRPLUS: each operation is to show.
-    let wanted = InitFlags::ASYNC_READ
-        | InitFlags::ATOMIC_O_TRUNC
-        | InitFlags::POSIX_LOCKS
-        | InitFlags::FLOCK_LOCKS
-        | InitFlags::DONT_MASK
-        | InitFlags::BIG_WRITES
-        | InitFlags::AUTO_INVAL_DATA
-        | InitFlags::PARALLEL_DIROPS
-        | InitFlags::MAX_PAGES
-        | InitFlags::INIT_EXT;
-    let flags = InitFlags::from_bits_truncate(flags) & wanted;
-    let flags2 = flags2 & abi::INIT2_DIRECT_IO_ALLOW_MMAP;
-    reply.bytes(&abi::encode_init(minor.min(abi::MINOR), max_readahead, flags, flags2));
+
+    fn nodes(&self) -> &ServedNodes {
+        &self.nodes
+    }
+
+    fn locks(&self) -> &PassedLocks {
+        &self.locks
+    }
 }

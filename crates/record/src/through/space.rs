@@ -7,10 +7,10 @@
 use crate::RecordError;
 use quell_base::mountinfo;
 use quell_fuse::abi::MAX_TRANSFER;
-use quell_fuse::namespace::{IsolationStep, Privilege, isolate};
-use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags, openat};
+use quell_fuse::namespace::{IsolationStep, Privilege, forbidden_by, isolate};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount, mount_bind_recursive};
+use rustix::mount::{mount, mount_bind_recursive};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -147,19 +147,7 @@ impl MountPlan {
 /// Mounts a connection over `path`, with what the original mount forbids.
 fn cover(path: &Path, device: &OwnedFd, privilege: Privilege) -> Result<(), Errno> {
     let place = open_place(path)?;
-    let original = rustix::fs::fstatvfs(&place)?.f_flag;
-    let mut flags = match privilege {
-        Privilege::User => MountFlags::NOSUID | MountFlags::NODEV,
-        Privilege::Administrator => MountFlags::empty(),
-    };
-    for (set, flag) in [
-        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
-        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-    ] {
-        flags.set(flag, flags.contains(flag) || original.contains(set));
-    }
+    let flags = forbidden_by(&place, privilege)?;
     // Without `default_permissions`: the original judges, with the rights of the process that asks.
     let options = format!(
         "fd={},rootmode=40000,user_id={},group_id={},allow_other,max_read={MAX_TRANSFER}",

@@ -19,6 +19,8 @@ pub(crate) type Tree = BTreeMap<String, Vec<Process>>;
 pub(crate) enum Chance {
     /// This many letters and digits, as `mkstemp(3)` makes them.
     Letters { before: &'static str, count: usize },
+    /// As many hexadecimal digits as there are, more than a short name has by chance.
+    Hexadecimal { before: &'static str },
     /// The number of a process or thread of this run.
     Number { before: &'static str },
     /// A process that becomes this program may or may not make this call first.
@@ -168,7 +170,10 @@ impl Execution {
 
 impl Chance {
     fn clean(self, text: &mut Vec<u8>, numbers: &BTreeSet<i32>) {
-        let (Self::Letters { before, .. } | Self::Number { before }) = self else { return };
+        let (Self::Letters { before, .. } | Self::Hexadecimal { before } | Self::Number { before }) = self
+        else {
+            return;
+        };
         // Names in the working directory also appear as absolute paths.
         let directory = text.iter().rposition(|&byte| byte == b'/').filter(|_| !before.contains('/'));
         let begin = directory.map_or(0, |slash| slash + 1);
@@ -183,6 +188,10 @@ impl Chance {
         };
         let (length, instead, holds) = match self {
             Self::Letters { count, .. } => (count, "??????", long(u8::is_ascii_alphanumeric) >= count),
+            Self::Hexadecimal { .. } => {
+                let length = long(u8::is_ascii_hexdigit);
+                (length, "??????", length >= 8)
+            }
             _ => (digits, "<thread>", is_number()),
         };
         if holds {

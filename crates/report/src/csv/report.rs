@@ -4,8 +4,8 @@ use super::{CsvCell, CsvColumn, CsvTable, columns, table};
 use crate::number::nanos;
 use crate::text::{clean, command};
 use crate::view::{
-    Activity, Command, Directory, Failure, FileData, FileSystem, Finding, MissedName, OpenFiles, PathRow,
-    Phase, Recording, ReportView, SearchEntry, Series, Syscall, Wanted,
+    Activity, Command, Directory, Failure, FileData, FileSystem, Finding, ImportView, MissedName, OpenFiles,
+    PackageView, PathRow, Phase, Recording, ReportView, SearchEntry, Series, Syscall, Wanted,
 };
 use quell_trace::Nanos;
 
@@ -21,6 +21,8 @@ pub const REPORT_TABLES: &[CsvTable<ReportView>] = &[
     CsvTable::new("commands", "a command line", commands),
     CsvTable::new("searches", "an entry of a search list", searches),
     CsvTable::new("wanted", "a name that was searched for", wanted),
+    CsvTable::new("packages", "a package of a language, such as numpy", packages),
+    CsvTable::new("imports", "a module, at its place in the tree of Python's imports", imports),
     CsvTable::new("files", "a file that was opened, read or written", files),
     CsvTable::new("request-sizes", "a file's requests of one direction and size", request_sizes),
     CsvTable::new("findings", "a cause of operations, with its remedy", causes),
@@ -90,6 +92,26 @@ fn searches(report: &ReportView) -> String {
 fn wanted(report: &ReportView) -> String {
     let columns = columns!(row: Wanted; kind, name, asked_by, searches, probes, missed, found);
     table(columns, &report.searches.wanted)
+}
+
+fn packages(report: &ReportView) -> String {
+    let columns = columns!(row: PackageView; language, name = clean(&row.name),
+        metadata_operations = row.own.metadata_operations, missed = row.own.missed, opens = row.own.opens,
+        seconds = row.own.seconds,
+        importing_metadata_operations = row.importing.map(|costs| costs.metadata_operations),
+        importing_missed = row.importing.map(|costs| costs.missed),
+        importing_opens = row.importing.map(|costs| costs.opens),
+        importing_seconds = row.importing.map(|costs| costs.seconds));
+    table(columns, &report.packages)
+}
+
+fn imports(report: &ReportView) -> String {
+    let columns = columns!(row: ImportView; depth, module = clean(&row.module),
+        package = row.package.as_deref().map(clean), file = row.file.as_deref().map(clean), line, imports,
+        metadata_operations = row.all.metadata_operations, missed = row.all.missed, opens = row.all.opens,
+        seconds = row.all.seconds, own_metadata_operations = row.own.metadata_operations,
+        own_missed = row.own.missed, own_opens = row.own.opens, own_seconds = row.own.seconds);
+    table(columns, &report.imports)
 }
 
 /// Shape: by bytes moved, most first, then by path.

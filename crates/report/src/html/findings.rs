@@ -17,17 +17,32 @@ pub(super) fn findings(report: &ReportView) -> Markup {
         @if !report.findings.is_empty() {
             section #findings aria-labelledby="findings-title" {
                 h2 #findings-title { "Findings" }
-                div.cards { @for finding in &report.findings { (card(finding, all)) } }
+                div.cards {
+                    @for (index, finding) in report.findings.iter().enumerate() {
+                        (card(index, finding, all, told(report, index)))
+                    }
+                }
             }
         }
     }
 }
 
-fn card(finding: &Finding, all: u64) -> Markup {
+/// The place at which the page has told the command of a finding already: its anchor, and words for it.
+fn told(report: &ReportView, index: usize) -> Option<(String, String)> {
+    let command = &report.findings[index].remedy.command;
+    if *command == report.headline.next {
+        return Some(("#next".to_owned(), "The command is the next one, above.".to_owned()));
+    }
+    let before = report.findings[..index].iter().position(|earlier| earlier.remedy.command == *command)?;
+    let code = &report.findings[before].code;
+    Some((format!("#finding-{before}"), format!("The command is that of {code}, above.")))
+}
+
+fn card(index: usize, finding: &Finding, all: u64, told: Option<(String, String)>) -> Markup {
     let Finding { code, title, evidence: sentences, threshold, remedy, .. } = finding;
     let (first, more) = sentences.split_at(sentences.len().min(EVIDENCE));
     html! {
-        article.card data-code=(code) data-cost=(remedy.cost) {
+        article.card id=(format!("finding-{index}")) data-code=(code) data-cost=(remedy.cost) {
             p.tags { code { (code) } span.cost { (price(&remedy.cost)) } }
             h3 { (prose(&stopless(title))) "." }
             @if !first.is_empty() { (evidence(first)) }
@@ -38,7 +53,11 @@ fn card(finding: &Finding, all: u64) -> Markup {
                 }
             }
             p.remedy { (prose(&stopless(&remedy.text))) "." }
-            @if !remedy.command.is_empty() { pre.command { code { (remedy.command) } } }
+            @match told {
+                _ if remedy.command.is_empty() => {}
+                Some((place, words)) => p.told { a href=(place) { (words) } },
+                None => pre.command { code { (remedy.command) } },
+            }
             (bars(all, finding))
             p.limit { (limit(threshold)) }
         }

@@ -4,7 +4,7 @@ use super::document::{Document, document};
 use super::escape::prose;
 use super::tables::{section, table, titles};
 use crate::number::{counted, grouped, percent};
-use crate::view::{FleetCost, FleetTable, FleetView};
+use crate::view::{FleetCost, FleetServed, FleetTable, FleetView};
 use maud::{Markup, html};
 
 /// The permissions that the page gives the browser.
@@ -25,6 +25,7 @@ pub fn fleet(fleet: &FleetView) -> String {
             p { "Remedies save " (grouped(saved)) " (" (percent(saved, all.operations)) "); " (grouped(left)) " remain." }
         }
         @for table in &fleet.tables { (by(table, all)) }
+        @if let Some(served) = &fleet.served { (by_served(served)) }
     };
     document(&Document {
         title: &title,
@@ -37,6 +38,36 @@ pub fn fleet(fleet: &FleetView) -> String {
         script: "",
         policy: POLICY,
     })
+}
+
+fn by_served(served: &FleetServed) -> Markup {
+    let head = html! {
+        th.words scope="col" { "job" }
+        (titles(&["operations", "share", "recordings", "recorded", "saved"]))
+        th.words scope="col" { "user and program" }
+    };
+    let number = |number: Option<u64>| number.map(grouped).unwrap_or_default();
+    let body = html! {
+        @for row in &served.rows {
+            tr {
+                th scope="row" { (prose(&row.job)) }
+                td { (grouped(row.operations)) }
+                td { (percent(row.operations, served.operations)) }
+                td { (grouped(row.recordings)) }
+                td { (number(row.cost)) }
+                td { (number(row.cost.zip(row.cost_after).map(|(cost, after)| cost.saturating_sub(after)))) }
+                td.words { (prose(row.user.as_deref().unwrap_or_default())) " " (prose(row.program.as_deref().unwrap_or_default())) }
+            }
+        }
+    };
+    let lead = format!(
+        "The servers answered {} for {}; {} of them for {} that were recorded.",
+        counted(served.operations, "operation"),
+        counted(served.jobs, "job"),
+        percent(served.recorded_operations, served.operations),
+        counted(served.recorded_jobs, "job"),
+    );
+    section("by-served", "By job, as the servers counted", &lead, &table(&head, &body))
 }
 
 fn by(rows: &FleetTable, all: &FleetCost) -> Markup {

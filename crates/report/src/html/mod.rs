@@ -13,10 +13,12 @@
 //! Nothing is computed here: a page is a form of what `--json` prints.
 
 mod bundle;
+mod counters;
 mod document;
 mod escape;
 mod findings;
 mod fleet;
+mod imports;
 mod prediction;
 mod storm;
 mod tables;
@@ -41,6 +43,8 @@ pub fn report(report: &ReportView) -> Result<String, serde_json::Error> {
         (storm::doubts(report))
         (storm::storm(report))
         (findings::findings(report))
+        (counters::counters(report))
+        (imports::imports(report))
         div #charts {}
     };
     Ok(document(&Document {

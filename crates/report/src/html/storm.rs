@@ -39,7 +39,7 @@ pub(super) fn storm(report: &ReportView) -> Markup {
             h1 #storm-title { (headline(&report.headline.clauses)) }
             (split(report))
             (figures(report))
-            div.next {
+            div.next #next {
                 h2 { "Next" }
                 pre.command { code { (report.headline.next) } }
             }

@@ -21,6 +21,7 @@ pub fn diff(diff: &DiffView, style: Style) -> String {
     diff.doubts.b.iter().for_each(|doubt| page.doubt("doubt b", doubt));
     diff.comparison_doubts.iter().for_each(|doubt| page.doubt("doubt", doubt));
     page.section("Metadata operations", &served(diff));
+    super::counters::compared(&mut page, &diff.client_counters);
     page.section("System calls", &calls(diff));
     if !diff.disappeared.is_empty() || !diff.appeared.is_empty() {
         page.text.push('\n');

@@ -52,6 +52,7 @@ fn title(name: &str) -> &str {
         "memory-file" => "memory file",
         "resend" => "FUSE resend",
         "erofs" => "kernel's EROFS",
+        "counters" => "client's counters",
         name => name,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Page;
 use crate::Style;
-use crate::number::{bytes, decimal, grouped};
+use crate::number::{bytes, decimal};
 use crate::text::{TextRole, clean, glued, painted, wrapped};
 use crate::view::{Finding, LimitRow};
 use quell_trace::Bytes;
@@ -80,11 +80,10 @@ impl Page {
         self.line(&clean(command), TextRole::Command);
     }
 
-    /// A number and the title of a step.
-    pub(super) fn step(&mut self, number: usize, title: &str) {
+    /// A title of its own, such as that of a step.
+    pub(super) fn title(&mut self, title: &str) {
         self.text.push('\n');
-        let title = format!("{}. {title}", grouped(number as u64));
-        for line in wrapped(&title, self.style.width) {
+        for line in wrapped(title, self.style.width) {
             self.line(&line, TextRole::Title);
         }
     }

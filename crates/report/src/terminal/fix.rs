@@ -25,14 +25,25 @@ pub fn fix(plan: &FixView, style: Style) -> String {
         Some(_) => asked,
     };
     page.entry("asked", &outcome, TextRole::Plain);
+    if let Some(command) = &plan.where_shared {
+        page.paragraph("if these files lie on a shared file system where the program runs:");
+        page.shell(command);
+    }
     plan.doubts.iter().for_each(|doubt| page.doubt("doubt", doubt));
     for (index, step) in plan.steps.iter().enumerate() {
-        page.step(index + 1, &title(step, index, all));
+        page.title(&format!("{}. {}", grouped(index as u64 + 1), title(step, index, all)));
         page.shell(&step.finding.remedy.command);
         page.paragraph(&format!("{}: {}", step.finding.remedy.text, plain(&step.finding.title)));
         if step.codes.len() > 1 {
             page.paragraph(&format!("for {}", step.codes.join(", ")));
         }
+    }
+    if let Some(line) = &plan.for_this_command {
+        page.title(match plan.steps.len() {
+            1 => "For this command alone",
+            _ => "All of them, for this command alone",
+        });
+        page.shell(line);
     }
     page.finished()
 }

@@ -20,7 +20,7 @@ pub fn image_list(list: &ImageListView) -> String {
         _ = writeln!(
             text,
             "{} {:<owners$} {:>sizes$} {} {:<9} {}{target}",
-            letters(entry),
+            letters(entry.kind, &entry.mode),
             owner(entry),
             entry.size,
             utc(entry.mtime),
@@ -32,9 +32,10 @@ pub fn image_list(list: &ImageListView) -> String {
 }
 
 /// Kind and permissions as `ls -l` writes them.
-fn letters(entry: &ImageEntry) -> String {
-    let mode = u32::from_str_radix(&entry.mode, 8).unwrap_or_default();
-    let kind = match entry.kind {
+/// Type and permissions as `ls -l` shows them. **Parameters** `mode`: octal.
+pub(super) fn letters(kind: &str, mode: &str) -> String {
+    let mode = u32::from_str_radix(mode, 8).unwrap_or_default();
+    let kind = match kind {
         "directory" => 'd',
         "link" => 'l',
         "fifo" => 'p',

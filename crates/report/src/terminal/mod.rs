@@ -2,6 +2,7 @@
 
 mod calibration;
 mod config;
+pub(crate) mod counters;
 mod create;
 mod data;
 mod diff;
@@ -9,8 +10,10 @@ mod doctor;
 mod findings;
 mod fix;
 mod fleet;
+mod gather;
 mod image;
 mod modules;
+mod packages;
 mod phases;
 mod plot;
 mod predict;
@@ -30,6 +33,7 @@ pub use doctor::doctor;
 pub use findings::thresholds;
 pub use fix::fix;
 pub use fleet::fleet;
+pub use gather::gather_list;
 pub use image::{image_info, image_list};
 pub use modules::{modules_audit, modules_caches_plan, modules_check, modules_measure, modules_verify};
 pub use predict::predict;

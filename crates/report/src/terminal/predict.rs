@@ -45,18 +45,16 @@ fn peers(page: &mut Page, beside: &[PredictPeers]) {
         .number("from servers, each reads")
         .number("with --peers");
     for at in beside {
-        let with = match at.all_find_peers {
-            true => seconds(at.peers_seconds.p50),
-            false => "not known".to_owned(),
-        };
+        let with = seconds(at.peers_seconds.p50);
         let read = seconds(at.read_seconds.p50);
         table.row(vec![grouped(at.nodes), read, with, size(at.read_bytes), size(at.peers_bytes)]);
     }
-    page.section("From the image: each node reads it, or `run --peers auto` passes it on; medians", &table);
+    page.section("From the image: each node reads it, or peers pass it on; medians", &table);
     if let Some(first) = beside.iter().find(|at| !at.all_find_peers) {
         let nodes = grouped(first.nodes);
         page.paragraph(&format!(
-            "with {nodes} nodes that start at once, the first one cannot give all of them a place before they read the image by themselves"
+            "with {nodes} nodes that start at once under another launcher than Slurm, the first one cannot give all of them a place before \
+             they read the image by themselves"
         ));
     }
 }
@@ -96,6 +94,7 @@ fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
         narrower(last, profile).iter().for_each(|text| page.entry("narrower", text, TextRole::Plain));
     }
     page.entry("knee", &knee(profile), TextRole::Plain);
+    profile.points.last().iter().for_each(|last| page.entry("rate", &pace(last), TextRole::Plain));
     for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
         said.iter().for_each(|text| page.entry(key, text, TextRole::Doubt));
     }
@@ -146,6 +145,16 @@ fn narrower(last: &PredictPoint, profile: &PredictProfile) -> Option<String> {
 
 /// Above this factor from p10 to p90 a range says little.
 const WIDE: f64 = 4.0;
+
+/// In the unit in which the counters of clients are shown.
+fn pace(point: &PredictPoint) -> String {
+    format!(
+        "{}: {} metadata operations at the server, {} a second",
+        counted(point.nodes, "node"),
+        brief(point.metadata_operations.round() as u64),
+        brief(point.metadata_operations_per_second.round() as u64)
+    )
+}
 
 fn time(point: &PredictPoint, launch: f64) -> String {
     let range = point.seconds;

@@ -29,7 +29,9 @@ pub fn report(report: &ReportView, detail: Detail, style: Style) -> String {
     super::phases::phases(&mut page, report);
     calls(&mut page, report);
     file_systems(&mut page, report);
+    super::counters::counters(&mut page, report.client_counters.as_ref());
     super::searches::searches(&mut page, report);
+    super::packages::packages(&mut page, report);
     match detail {
         Detail::Essential => searched_in_vain(&mut page, report),
         Detail::Everything => {

@@ -21,6 +21,7 @@ pub fn validate(validation: &ValidateView, style: Style) -> String {
     let fit = "parameters behind the prediction that were fitted to published figures";
     page.entry("fit", fit, TextRole::Plain);
     page.entry("range", &validation.coverage.words(), TextRole::Plain);
+    page.entry("law", &validation.separated.words(), TextRole::Plain);
     for used in &validation.uses {
         let rows: Vec<_> = validation.rows.iter().filter(|row| row.used == used.letter).collect();
         page.section(&capitalised(used.meaning), &table(&rows, page.style));

@@ -1,5 +1,6 @@
 //! The object of `quell diff --json`.
 
+use super::counters::CountersView;
 use super::parts::{CallsAndErrors, Doubt, Latency, Totals};
 use super::{Rows, SCREEN};
 use quell_analyse::comparison::{self, Change, CommonBy, EntryPair, PathPair};
@@ -23,6 +24,8 @@ pub struct DiffView {
     pub served_by: Vec<ServedPair>,
     /// Metadata operations on no known file system.
     pub served_by_unknown: Pair<u64>,
+    /// Operations by the counters that clients keep, of all programs on the node of the first recording that has them.
+    pub client_counters: Pair<Option<CountersView>>,
     /// Sorted by name.
     pub syscalls: Vec<SyscallPair>,
     /// Calls that only the first run made. Sorted.
@@ -239,6 +242,9 @@ pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], rows: R
         a: counts(pair.a),
         b: counts(pair.b),
     };
+    let counters = |run: &comparison::ComparedRun| {
+        CountersView::of(run.client_counters.as_ref().map(|(host, counters)| (host.as_str(), counters)))
+    };
     let doubts = |doubts: &[quell_analyse::Doubt]| doubts.iter().map(Doubt::from).collect();
     DiffView {
         schema_version: super::SCHEMA_VERSION,
@@ -250,6 +256,7 @@ pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], rows: R
             served(ServedBy::Local, a.served.local, b.served.local),
         ],
         served_by_unknown: Pair { a: a.served.unknown, b: b.served.unknown },
+        client_counters: Pair { a: counters(a), b: counters(b) },
         syscalls: comparison.calls.iter().map(pair).collect(),
         disappeared: names(&comparison.disappeared()),
         appeared: names(&comparison.appeared()),

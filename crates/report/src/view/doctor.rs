@@ -26,7 +26,7 @@ pub struct DoctorView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorProbe {
     /// `user-namespace`, `mount-namespace`, `fuse-device`, `fuse-mount`, `join`, `extract`, `image`, `ptrace`, `seccomp-filter`,
-    /// `memory-file`, `resend` or `erofs`.
+    /// `memory-file`, `resend`, `erofs` or `counters`.
     pub name: &'static str,
     /// `ok`, `no` or `unknown`.
     pub answer: &'static str,

@@ -1,6 +1,7 @@
 //! The object of `quell fix --json`.
 
 use super::findings::Finding;
+use super::headline::pack_command;
 use super::parts::Doubt;
 use quell_analyse::Summary;
 use quell_analyse::findings::{RemedyPlan, RemedyStep};
@@ -18,6 +19,14 @@ pub struct FixView {
     pub metadata_operations: u64,
     /// Remedies that cost nothing first, best first.
     pub steps: Vec<FixStep>,
+    /// All steps in one line, for the recorded command alone. Absent where a step is no change of that command, or the line would be
+    /// that of the only step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_this_command: Option<String>,
+    /// The command that makes an image, where there is no remedy and only local disks were asked: it serves where these files lie on a
+    /// shared file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub where_shared: Option<String>,
     /// Reasons to read the numbers with care.
     #[serde(skip)]
     pub doubts: Vec<Doubt>,
@@ -44,9 +53,23 @@ pub fn fix(summary: &Summary, plan: &RemedyPlan) -> FixView {
         command: summary.command().to_vec(),
         metadata_operations: plan.metadata_operations,
         steps: plan.steps.iter().map(FixStep::from).collect(),
+        for_this_command: plan.in_one_line.clone().filter(|line| !is_only_step(plan, line)),
+        where_shared: where_shared(summary, plan),
         doubts: summary.doubts().iter().map(Doubt::from).collect(),
     }
 }
+
+fn is_only_step(plan: &RemedyPlan, line: &str) -> bool {
+    matches!(&plan.steps[..], [step] if step.finding.remedy.command == line)
+}
+
+fn where_shared(summary: &Summary, plan: &RemedyPlan) -> Option<String> {
+    let is_worth_it = plan.steps.is_empty() && plan.metadata_operations >= WORTH_AN_IMAGE;
+    (is_worth_it && !quell_analyse::local_roots(summary).is_empty()).then(|| pack_command(summary))
+}
+
+/// The fewest operations for which an image is named that no finding asks for: those of a start that people notice on many nodes.
+const WORTH_AN_IMAGE: u64 = 1000;
 
 impl From<&RemedyStep> for FixStep {
     fn from(step: &RemedyStep) -> Self {

@@ -16,6 +16,44 @@ pub struct FleetView {
     pub all: FleetCost,
     /// In the order in which they were asked for.
     pub tables: Vec<FleetTable>,
+    /// Beside what the file system's servers counted, where that was given.
+    pub served: Option<FleetServed>,
+}
+
+/// Jobs that the servers of a file system counted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FleetServed {
+    /// Jobs in the statistics.
+    pub jobs: u64,
+    /// Operations that the servers answered for them.
+    pub operations: u64,
+    /// Those of the jobs that have a recording in the data set.
+    pub recorded_jobs: u64,
+    /// The operations that the servers answered for these.
+    pub recorded_operations: u64,
+    /// Sorted by operations, most first, then by job.
+    pub rows: Vec<FleetServedJob>,
+}
+
+/// A job that the servers counted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FleetServedJob {
+    /// Its number.
+    pub job: String,
+    /// Operations that the servers answered for it.
+    pub operations: u64,
+    /// Bytes that were read and written. Unit: bytes.
+    pub bytes: u64,
+    /// Its recordings in the data set, such as ranks and steps.
+    pub recordings: u64,
+    /// The cost of the recordings together, as in the data set; null without one.
+    pub cost: Option<u64>,
+    /// The part of that cost that remains with all remedies.
+    pub cost_after: Option<u64>,
+    /// The user of a recording.
+    pub user: Option<String>,
+    /// The program of a recording.
+    pub program: Option<String>,
 }
 
 /// Jobs by one of their properties.

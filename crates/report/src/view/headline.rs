@@ -84,11 +84,16 @@ fn next_command(summary: &Summary) -> String {
     if served.quell > 0 {
         return format!("quell diff PLAIN {traces}");
     }
-    let root = match served.network {
+    pack_command(summary)
+}
+
+/// The command that makes an image of what was recorded. Where no network file system served anything, it names the directories.
+pub(super) fn pack_command(summary: &Summary) -> String {
+    let root = match summary.served.network {
         0 => quell_analyse::root_flags(&quell_analyse::local_roots(summary)),
         _ => String::new(),
     };
-    format!("quell pack {traces}{root} -o {}", summary.image_word())
+    format!("quell pack {}{root} -o {}", summary.trace_words(), summary.image_word())
 }
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {

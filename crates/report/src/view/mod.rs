@@ -9,6 +9,7 @@ mod cache;
 mod calibrate;
 mod check;
 mod config;
+mod counters;
 mod create;
 mod data;
 mod diff;
@@ -17,9 +18,11 @@ mod findings;
 mod fix;
 mod fleet;
 mod folds;
+mod gather;
 mod headline;
 mod image;
 mod modules;
+mod packages;
 mod page;
 mod page_start;
 mod parts;
@@ -41,6 +44,7 @@ pub use calibrate::{
 };
 pub use check::{ChangedOriginal, LeftStamp, SourceCheckView};
 pub use config::{ConfigFile, ConfigProblem, ConfigValue, ConfigView};
+pub use counters::{ChangedCounter, CountedFileSystem, CountedOperations, CountersView, UncountedFileSystem};
 pub use create::{
     CreateAdvice, CreatePoint, CreateTerm, CreateView, CreateWhatIf, ProfileHead, create, profiles,
 };
@@ -52,8 +56,9 @@ pub use diff::{
 pub use doctor::{DoctorProbe, DoctorView};
 pub use findings::{Finding, LimitRow, Remedy, Threshold, limits};
 pub use fix::{FixStep, FixView, fix};
-pub use fleet::{FleetCost, FleetTable, FleetView};
+pub use fleet::{FleetCost, FleetServed, FleetServedJob, FleetTable, FleetView};
 pub use folds::FoldRow;
+pub use gather::{GatherConflict, GatherListView, GatheredContainer, GatheredFile};
 pub use headline::{Headline, ScaledStart};
 pub use image::{
     ImageCheckView, ImageDirectories, ImageEntry, ImageFiles, ImageInfoView, ImageListView, ImagePlace,
@@ -64,6 +69,7 @@ pub use modules::{
     ModulesCachesView, ModulesCheckView, ModulesConvertView, ModulesDifference, ModulesExampleView,
     ModulesMeasureView, ModulesUndoView, ModulesVerifyView, UnmeasuredStrategy,
 };
+pub use packages::{ImportView, PackageCosts, PackageView};
 pub use page::{
     Curve, CurvePoint, MeasuredPoint, PageAdvice, PageInputs, PredictedChange, PredictedChanges,
     PredictionPage, Swing, Tornado, page_of_creates,
@@ -87,8 +93,8 @@ pub use schemas::{NamedSchema, SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
 pub use top::{TopCounts, TopDirectory, TopProcess, TopView};
 pub use validate::{
-    Alternative, NotReproducible, PublishedFigure, RangeCoverage, RowElasticity, ValidateView, ValidationRow,
-    ValidationUse, validate,
+    Alternative, NotReproducible, PublishedFigure, RangeCoverage, RowElasticity, SeparatedCoverage,
+    ValidateView, ValidationRow, ValidationUse, validate,
 };
 pub use warm::{CvmfsBundleView, WarmView};
 

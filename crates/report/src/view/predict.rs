@@ -61,6 +61,8 @@ pub struct PredictPoint {
     pub may_fail: bool,
     /// Requests at the metadata servers.
     pub metadata_operations: f64,
+    /// Their mean rate over `seconds.p50`, the launch left out.
+    pub metadata_operations_per_second: f64,
     /// The same by operation, and reads of data.
     pub operations: BTreeMap<String, f64>,
     /// Data that the data servers send.
@@ -80,7 +82,8 @@ pub struct PredictPeers {
     pub read_bytes: f64,
     /// The same where the nodes pass it on.
     pub peers_bytes: f64,
-    /// All nodes have found the first one before they read the image by themselves; where they have not, `peers_seconds` does not hold.
+    /// All nodes have found the first one before they read the image by themselves, also where their launcher does not tell them the hosts
+    /// of all, as Slurm does; where they have not, `peers_seconds` holds under Slurm alone.
     pub all_find_peers: bool,
 }
 
@@ -178,7 +181,7 @@ pub fn predict(
         note: profile.note.clone(),
         rank: 1 + faster(last(prediction)),
         overlaps: overlaps(predictions, prediction),
-        points: prediction.points.iter().map(PredictPoint::from).collect(),
+        points: prediction.points.iter().map(|found| point(found, question.launch)).collect(),
         knee_nodes: finite(prediction.summary.knee),
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
         assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),
@@ -264,6 +267,7 @@ fn what_if(question: &StartQuestion) -> Vec<String> {
         ImageDelivery::Broadcast => "an image that is broadcast".to_owned(),
         ImageDelivery::Mounted => "an image that each node mounts".to_owned(),
         ImageDelivery::Local => "an image on the nodes".to_owned(),
+        ImageDelivery::Compared => "an image that one node compares, and that is broadcast".to_owned(),
     });
     let said = [
         image,
@@ -275,26 +279,27 @@ fn what_if(question: &StartQuestion) -> Vec<String> {
     said.into_iter().flatten().collect()
 }
 
-impl From<&ForecastPoint<StartDetail>> for PredictPoint {
-    fn from(point: &ForecastPoint<StartDetail>) -> Self {
-        let StartDetail { mean, load, operations, bytes } = point.detail;
-        let counts = ServerOperation::ALL
-            .iter()
-            .map(|operation| (operation.name().to_owned(), operations.get(*operation)));
-        Self {
-            nodes: point.nodes,
-            ranks: point.ranks,
-            seconds: point.seconds.into(),
-            mean_seconds: mean.into(),
-            bounds: point.bounds.into(),
-            bottleneck: point.bottleneck.words(),
-            saturated: point.is_saturated(),
-            load,
-            may_fail: point.may_fail(),
-            metadata_operations: operations.metadata(),
-            operations: counts.filter(|(_, count)| *count > 0.0).collect(),
-            bytes,
-        }
+/// Unit of `launch`: seconds.
+fn point(point: &ForecastPoint<StartDetail>, launch: f64) -> PredictPoint {
+    let StartDetail { mean, load, operations, bytes } = point.detail;
+    let counts = ServerOperation::ALL
+        .iter()
+        .map(|operation| (operation.name().to_owned(), operations.get(*operation)));
+    let took = point.seconds.p50 - launch;
+    PredictPoint {
+        nodes: point.nodes,
+        ranks: point.ranks,
+        seconds: point.seconds.into(),
+        mean_seconds: mean.into(),
+        bounds: point.bounds.into(),
+        bottleneck: point.bottleneck.words(),
+        saturated: point.is_saturated(),
+        load,
+        may_fail: point.may_fail(),
+        metadata_operations: operations.metadata(),
+        metadata_operations_per_second: if took > 0.0 { operations.metadata() / took } else { 0.0 },
+        operations: counts.filter(|(_, count)| *count > 0.0).collect(),
+        bytes,
     }
 }
 

@@ -22,6 +22,8 @@ pub struct ReplayView {
     pub processes: u64,
     /// Recorded times between calls were multiplied by this; nothing for full speed.
     pub think: Option<f64>,
+    /// Time between calls that a rank waited, all its threads together.
+    pub think_seconds: f64,
     /// From the start until the last rank's end.
     pub seconds: f64,
     /// Of each rank, sorted by rank.
@@ -143,6 +145,7 @@ pub fn replay(played: &PlayedReplay) -> ReplayView {
         ranks: played.ranks,
         processes: played.processes,
         think: played.think,
+        think_seconds: tally.think_nanos as f64 / 1e9 / f64::from(played.ranks.max(1)),
         seconds: performance.seconds,
         rank_seconds: performance.rank_seconds.clone(),
         operations: tally.operations(),

@@ -1,10 +1,12 @@
 //! The object of `quell report --json`.
 
 use super::activity::{Activity, OpenFiles, Phase, activity, open_files, phases};
+use super::counters::CountersView;
 use super::data::{Data, data};
 use super::findings::Finding;
 use super::folds::{FoldRow, folds};
 use super::headline::{Headline, headline};
+use super::packages::{self, ImportView, PackageView};
 use super::parts::{Doubt, Latency, Totals};
 use super::searches::{Searches, searches};
 use super::{Rows, SCREEN};
@@ -47,6 +49,8 @@ pub struct ReportView {
     pub failures: Vec<Failure>,
     /// Sorted by metadata operations, most first, then by mount point.
     pub file_systems: Vec<FileSystem>,
+    /// Operations by the counters that clients keep, on the node of the first recording that has them. Null where there are none.
+    pub client_counters: Option<CountersView>,
     /// The paths with most metadata operations, at most 1000.
     pub top_paths: Vec<PathRow>,
     /// The directories with most metadata operations on names in them, at most 1000.
@@ -57,6 +61,12 @@ pub struct ReportView {
     pub missed_names: Vec<MissedName>,
     /// The lists that were searched, with their cost.
     pub searches: Searches,
+    /// The packages of languages with most metadata operations, at most 1000. Sorted by them, most first, or by those while
+    /// the package was imported where they are more.
+    pub packages: Vec<PackageView>,
+    /// The tree of Python's imports, where `quell record --python` recorded them: each row before those within it, those
+    /// with most metadata operations first. Of more than 1000 rows those that cost most.
+    pub imports: Vec<ImportView>,
     /// Requests, file by file.
     pub data: Data,
     /// Files open over time.
@@ -321,6 +331,7 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportVie
     let recorder =
         Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
     let all = tables(summary, RankingScope::All, rows.most());
+    let packages = packages::tables(&summary.packages, rows);
     ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
@@ -342,11 +353,14 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, rows: Rows) -> ReportVie
         syscalls: syscalls(summary),
         failures: failures(summary),
         file_systems: file_systems(summary),
+        client_counters: CountersView::of(summary.client_counters()),
         top_paths: all.paths,
         top_directories: all.directories,
         missed_directories: all.missed_directories,
         missed_names: all.missed_names,
         searches: searches(&summary.searches, rows),
+        packages: packages.packages,
+        imports: packages.imports,
         data: data(&summary.data, rows),
         open_files: open_files(&summary.data, rows),
         commands: commands(summary, rows.most()),

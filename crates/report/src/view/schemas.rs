@@ -8,7 +8,7 @@ use serde_json::Value;
 pub type NamedSchema = (&'static str, fn() -> Value);
 
 /// Each object by the name of its schema in `docs/schema`, with the function that makes the schema. Sorted by name.
-pub const SCHEMAS: [NamedSchema; 25] = [
+pub const SCHEMAS: [NamedSchema; 26] = [
     ("cache-ls", of::<CacheListView>),
     ("check", of::<SourceCheckView>),
     ("config", of::<ConfigView>),
@@ -16,6 +16,7 @@ pub const SCHEMAS: [NamedSchema; 25] = [
     ("doctor", of::<DoctorView>),
     ("fix", of::<FixView>),
     ("fleet", of::<FleetView>),
+    ("gather-ls", of::<GatherListView>),
     ("image-check", of::<ImageCheckView>),
     ("image-info", of::<ImageInfoView>),
     ("image-ls", of::<ImageListView>),

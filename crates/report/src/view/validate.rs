@@ -18,6 +18,8 @@ pub struct ValidateView {
     pub alternatives: Vec<Alternative>,
     /// The share of starts measured on the rig that lie within their ranges.
     pub coverage: RangeCoverage,
+    /// Starts where no processor is short.
+    pub separated: SeparatedCoverage,
     /// The elasticity of times with figures of the profiles.
     pub elasticities: Vec<RowElasticity>,
     /// The uses, in the order in which they are shown: those that prove most first.
@@ -132,6 +134,28 @@ impl RangeCoverage {
     }
 }
 
+/// Starts on servers that sleep, from an exact profile.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SeparatedCoverage {
+    /// Starts that were measured.
+    pub starts: u32,
+    /// Within 10 % of the predicted median.
+    pub near: u32,
+    /// Within p10 to p90.
+    pub covered: u32,
+}
+
+impl SeparatedCoverage {
+    /// The counts in a sentence.
+    pub(crate) fn words(&self) -> String {
+        let Self { starts, near, covered } = self;
+        format!(
+            "{near} of {starts} starts on servers that sleep, where no processor is short, take within 10 % of the predicted median, and \
+             {covered} lie within p10 to p90"
+        )
+    }
+}
+
 /// The elasticity of a time with a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowElasticity {
@@ -173,6 +197,11 @@ pub fn validate(validation: &published::Validation) -> ValidateView {
             starts: published::COVERAGE.starts,
             by_profile: published::COVERAGE.by_profile,
             covered: published::COVERAGE.covered,
+        },
+        separated: SeparatedCoverage {
+            starts: published::SEPARATED.starts,
+            near: published::SEPARATED.near,
+            covered: published::SEPARATED.covered,
         },
         uses: ORDER.map(|used| of_use(&validation.rows, used)).into(),
     }

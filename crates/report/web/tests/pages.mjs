@@ -53,8 +53,8 @@ function quell(directory, words, environment = {}) {
     });
 }
 
-const record = (directory, name, words, environment) =>
-    quell(directory, ["record", "-o", `${name}.qtrace`, "--", ...words], environment);
+const record = (directory, name, words, environment, flags = []) =>
+    quell(directory, ["record", ...flags, "-o", `${name}.qtrace`, "--", ...words], environment);
 
 /** Four ranks, as a launcher would start them. */
 function ranks(directory) {
@@ -94,11 +94,12 @@ export async function makePages(directory) {
     mkdirSync(directory, { recursive: true });
     for (const name of ["start", "many"]) record(directory, name, ["python3", "-c", PROGRAMS[name]]);
     record(directory, "hostile", ["python3", "-c", PROGRAMS.hostile, ...HOSTILE]);
+    record(directory, "imports", ["python3", "-c", PROGRAMS.start], {}, ["--python"]);
     ranks(directory);
     await partial(directory);
     await empty(directory);
     const pages = {};
-    for (const name of ["start", "many", "hostile", "ranks", "partial", "empty"]) {
+    for (const name of ["start", "many", "hostile", "imports", "ranks", "partial", "empty"]) {
         const traces = readdirSync(directory).filter((file) => file.startsWith(name) && file.endsWith(".qtrace")).sort();
         pages[name] = join(directory, `${name}.html`);
         quell(directory, ["report", ...traces, "--html", pages[name]]);

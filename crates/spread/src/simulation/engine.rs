@@ -9,7 +9,7 @@ use crate::join::JOIN;
 use crate::message::WHOLE;
 use crate::parts::PART;
 use crate::places::CHILDREN_MAX;
-use crate::sources::{PartsOrigin, PeerFault, READERS, Rival, SourceOrder};
+use crate::sources::{PartsOrigin, PeerFault, READERS, SourceOrder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -28,6 +28,12 @@ const APPROACHING: u64 = 7;
 /// hears the facts of the file, asks. Unit: latencies.
 pub const MESSAGES: u64 = JOINING + 1 + APPROACHING + 1 + 1;
 
+/// Messages of a node that gets the key from an ancestor, from the first one of either until the next node can get it.
+pub const KEY_MESSAGES: u64 = JOINING - CONNECTING + 1;
+
+/// Messages of such a node from its first one until it has asked its parent for parts, but those that bring the key from level to level.
+pub const NUMBERED_MESSAGES: u64 = CONNECTING + APPROACHING + 1 + 1;
+
 /// An event. `connection` is the number of the connection that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SimulatedEvent {
@@ -37,6 +43,10 @@ enum SimulatedEvent {
     Asks { node: u32 },
     /// It is given one.
     Placed { node: u32 },
+    /// A node asks an ancestor for the key.
+    AsksKey { node: u32, peer: u32 },
+    /// It has the key.
+    HasKey { node: u32 },
     /// A node reaches the peer that it is to fetch from.
     Reaches { node: u32, peer: u32, connection: u32 },
     /// A node learns what the file is.
@@ -55,8 +65,10 @@ enum SimulatedEvent {
     Measured { node: u32, connection: u32, part: u64 },
     /// A node judges its peer.
     Judges { node: u32, connection: u32 },
-    /// A peer has sent a node away, or cannot be reached.
+    /// A peer cannot be reached, or has no room.
     Leaves { node: u32, connection: u32 },
+    /// A peer tells a node that it reads the file system.
+    SentAway { node: u32, connection: u32, first_is_lost: bool },
 }
 
 pub(super) struct Simulation<'j> {
@@ -98,6 +110,7 @@ impl<'j> Simulation<'j> {
     }
 
     pub(super) fn run(mut self) -> SimulatedRun {
+        self.nodes[0].has_key = true;
         self.read_file(0, 0);
         for node in 1..self.job.nodes {
             let began = self.nodes[node as usize].began;
@@ -137,6 +150,8 @@ impl<'j> Simulation<'j> {
         let (SimulatedEvent::Connects { node }
         | SimulatedEvent::Asks { node }
         | SimulatedEvent::Placed { node }
+        | SimulatedEvent::AsksKey { node, .. }
+        | SimulatedEvent::HasKey { node }
         | SimulatedEvent::Reaches { node, .. }
         | SimulatedEvent::Learns { node, .. }
         | SimulatedEvent::Asked { node, .. }
@@ -146,13 +161,20 @@ impl<'j> Simulation<'j> {
         | SimulatedEvent::Read { node, .. }
         | SimulatedEvent::Measured { node, .. }
         | SimulatedEvent::Judges { node, .. }
-        | SimulatedEvent::Leaves { node, .. }) = event;
+        | SimulatedEvent::Leaves { node, .. }
+        | SimulatedEvent::SentAway { node, .. }) = event;
         let me = &self.nodes[node as usize];
         if me.is_dead_at(now) {
             return;
         }
         match event {
+            SimulatedEvent::Connects { node } if self.job.is_numbered => self.look_for_key(now, node),
             SimulatedEvent::Connects { node } => self.connect(now, node),
+            SimulatedEvent::AsksKey { node, peer } => match &mut self.nodes[peer as usize] {
+                them if them.has_key => self.give_key(now, node),
+                them => them.waiting.push(node),
+            },
+            SimulatedEvent::HasKey { node } => self.have_key(now, node),
             SimulatedEvent::Asks { node } => {
                 let given = self.first_node.serve(now);
                 self.at(given, SimulatedEvent::Placed { node });
@@ -185,6 +207,9 @@ impl<'j> Simulation<'j> {
             SimulatedEvent::Leaves { node, connection } if me.connection == connection => {
                 self.leave(now, node, PeerFault::Fails)
             }
+            SimulatedEvent::SentAway { node, connection, first_is_lost } if me.connection == connection => {
+                self.leave(now, node, PeerFault::Alone { first_is_lost })
+            }
             _ => {}
         }
     }
@@ -206,6 +231,44 @@ impl<'j> Simulation<'j> {
         }
     }
 
+    /// A node that places itself looks for an ancestor that has begun: its parent, and at each further try one more.
+    fn look_for_key(&mut self, now: u64, node: u32) {
+        let above = self.first_node.above(node);
+        let me = &mut self.nodes[node as usize];
+        me.near = above.len().min(me.near + 1);
+        let near = me.near;
+        let begun = above[..near].iter().position(|above| {
+            let them = &self.nodes[*above as usize];
+            them.began <= now && !them.is_dead_at(now)
+        });
+        if let Some(nearest) = begun {
+            self.nodes[node as usize].ancestors = above[nearest..].to_vec();
+            return self.at(now, SimulatedEvent::AsksKey { node, peer: above[nearest] });
+        }
+        let me = &mut self.nodes[node as usize];
+        let again = now + nanos(self.job.latency) + nanos(me.pauses.take());
+        if again < me.began + nanos(JOIN) {
+            self.at(again + CONNECTING * self.latency(), SimulatedEvent::Connects { node });
+        } else {
+            self.move_on(now, node);
+        }
+    }
+
+    fn give_key(&mut self, now: u64, node: u32) {
+        let has = now + KEY_MESSAGES * self.latency() + nanos(self.job.redeeming);
+        self.at(has, SimulatedEvent::HasKey { node });
+    }
+
+    fn have_key(&mut self, now: u64, node: u32) {
+        let me = &mut self.nodes[node as usize];
+        me.has_key = true;
+        self.run.slowest_place = self.run.slowest_place.max((now - me.began) as f64 / 1e9);
+        me.order = SourceOrder::new(me.ancestors.len());
+        let waiting = std::mem::take(&mut me.waiting);
+        self.move_on(now, node);
+        waiting.into_iter().for_each(|node| self.give_key(now, node));
+    }
+
     fn placed(&mut self, now: u64, node: u32) {
         if self.nodes[0].is_dead_at(now) {
             return self.move_on(now + nanos(JOIN), node);
@@ -225,7 +288,7 @@ impl<'j> Simulation<'j> {
         me.connection += 1;
         me.asked_whole = false;
         me.fetching.moved(time(now));
-        (me.heard, me.pace, me.rival) = (now, Pace::default(), Rival::default());
+        (me.heard, me.turned, me.pace, me.rival) = (now, now, Pace::default(), me.order.rival());
         let connection = me.connection;
         match me.order.current() {
             PartsOrigin::Ancestor(nearest) => {
@@ -258,13 +321,18 @@ impl<'j> Simulation<'j> {
     }
 
     fn reach(&mut self, now: u64, node: u32, peer: u32) {
-        let (latency, connection) = (self.latency(), self.nodes[node as usize].connection);
+        let me = &self.nodes[node as usize];
+        let (latency, connection, patience) = (self.latency(), me.connection, me.order.patience());
         let them = &mut self.nodes[peer as usize];
         if them.is_dead_at(now) {
-            return self.at(now + nanos(SILENCE), SimulatedEvent::Leaves { node, connection });
+            return self.at(now + nanos(patience), SimulatedEvent::Leaves { node, connection });
         }
-        if (them.reads && peer != 0) || them.children.len() >= CHILDREN_MAX {
+        if them.children.len() >= CHILDREN_MAX {
             return self.at(now + latency, SimulatedEvent::Leaves { node, connection });
+        }
+        if them.reads && peer != 0 {
+            let first_is_lost = them.order.first_is_lost();
+            return self.at(now + latency, SimulatedEvent::SentAway { node, connection, first_is_lost });
         }
         let knows = them.knows;
         them.children.push(Child { node, connection, knows, serving: Default::default() });
@@ -410,7 +478,7 @@ impl<'j> Simulation<'j> {
             self.leave(now, node, PeerFault::Slower);
             return true;
         }
-        if me.rival.begins(time(now - me.began)) {
+        if me.rival.begins(time(now - me.turned)) {
             let (connection, link) = (me.connection, me.link.rate);
             let mut readers = super::file::Readers::default();
             let mut ended = now;
@@ -456,8 +524,9 @@ impl<'j> Simulation<'j> {
         let me = &mut self.nodes[node as usize];
         me.reads = true;
         if node != 0 {
+            let first_is_lost = me.order.first_is_lost();
             for Child { node, connection, .. } in std::mem::take(&mut me.children) {
-                self.at(now + latency, SimulatedEvent::Leaves { node, connection });
+                self.at(now + latency, SimulatedEvent::SentAway { node, connection, first_is_lost });
             }
             self.nodes[node as usize].link.keep(now, |_| false);
         }

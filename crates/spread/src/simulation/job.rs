@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use crate::places::NUMBERED_MIN;
 pub use crate::places::TAKING;
 
 /// The time in which the first node gives a place: its part of the messages and proofs of one connection. Half of the processor time
 /// of both ends together, 360 us on an AMD EPYC, spread over two cores.
 pub const PLACING: Duration = Duration::from_micros(100);
+
+/// The time in which a node has the key from a credential: a process of MUNGE, and its daemon's answer.
+pub const REDEEMING: Duration = Duration::from_millis(5);
 
 /// A job that is simulated. Unit of rates: bytes a second.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +35,10 @@ pub struct SimulatedJob {
     pub skew: Duration,
     /// Programs on each node wait for the file from its start on, as those of `quell run` do.
     pub has_users: bool,
+    /// Nodes place themselves: the launcher tells each its number and the hosts of all.
+    pub is_numbered: bool,
+    /// Time in which a node redeems the credential of the key, where it places itself.
+    pub redeeming: Duration,
     /// Nodes to which each passes on; `None` for the one that real nodes choose.
     pub fan_out: Option<u32>,
     /// Nodes that are not as the others are. Shape: by the number of the node, of which 0 is the first.
@@ -40,7 +48,7 @@ pub struct SimulatedJob {
 }
 
 impl SimulatedJob {
-    /// A job on links of 1 GB/s, with a file server of the same rate.
+    /// A job on links of 1 GB/s, with a file server of the same rate, under a launcher that tells the hosts of all nodes.
     pub fn new(nodes: u32, bytes: u64) -> Self {
         Self {
             nodes,
@@ -53,6 +61,8 @@ impl SimulatedJob {
             placing: PLACING,
             skew: Duration::ZERO,
             has_users: false,
+            is_numbered: nodes >= NUMBERED_MIN,
+            redeeming: REDEEMING,
             fan_out: None,
             faults: Vec::new(),
             seed: 1,

@@ -18,8 +18,8 @@ mod joining;
 mod link;
 mod node;
 
-pub use engine::MESSAGES;
-pub use job::{PLACING, SimulatedFault, SimulatedJob, SimulatedRun, TAKING};
+pub use engine::{KEY_MESSAGES, MESSAGES, NUMBERED_MESSAGES};
+pub use job::{PLACING, REDEEMING, SimulatedFault, SimulatedJob, SimulatedRun, TAKING};
 
 impl SimulatedJob {
     /// Runs the job to its end.

@@ -20,6 +20,8 @@ pub(super) struct Node {
     /// Number of the connection to a source. What comes over an older one is void.
     pub(super) connection: u32,
     pub(super) heard: u64,
+    /// It turned to its source then.
+    pub(super) turned: u64,
     pub(super) pace: Pace,
     pub(super) rival: Rival,
     pub(super) asked_whole: bool,
@@ -29,6 +31,11 @@ pub(super) struct Node {
     /// Its fetching thread works until then.
     pub(super) busy: u64,
     pub(super) pauses: JoinPauses,
+    /// Ancestors at which it looks for the key, where it places itself.
+    pub(super) near: usize,
+    pub(super) has_key: bool,
+    /// Nodes that wait for the key.
+    pub(super) waiting: Vec<u32>,
     /// It reads the file system, and gives nothing on unless it is the first.
     pub(super) reads: bool,
     pub(super) died: Option<u64>,
@@ -55,14 +62,18 @@ impl Node {
             upstream: None,
             connection: 0,
             heard: 0,
+            turned: 0,
             pace: Pace::default(),
-            rival: Rival::default(),
+            rival: SourceOrder::new(0).rival(),
             asked_whole: false,
             children: Vec::new(),
             link: Link::new(link),
             readers: Readers::default(),
             busy: 0,
             pauses: JoinPauses::default(),
+            near: 0,
+            has_key: false,
+            waiting: Vec::new(),
             reads: false,
             died: None,
             done: None,

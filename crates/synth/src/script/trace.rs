@@ -37,6 +37,7 @@ impl Script {
             took: Some(took),
             lost: 0,
             notes: vec!["made by `quell synth`, not recorded".to_owned()],
+            client_counters: None,
         };
         writer.finish(ending, &mut SynthMade { dynamic: &self.dynamic })?;
         Ok(())

@@ -64,11 +64,21 @@ impl Files {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+/// The directory at which absolute paths of a thread begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RootDirectory {
+    /// The recorder's own.
+    Recorders,
+    /// This directory below it.
+    At(PathId),
+    /// A directory in another tree, which the recorder does not see.
+    Elsewhere,
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Directory {
     working: Option<PathId>,
-    /// The root directory changed, so that the meaning of absolute paths is unknown.
-    lost: bool,
+    root: RootDirectory,
 }
 
 /// The tables that a thread uses, as indexes, because threads may share them.
@@ -93,7 +103,7 @@ impl Tables {
         let open = inherited.iter().map(|&(fd, path)| (fd, Descriptor::new(path, since, false)));
         self.threads.push(Uses { files: self.files.len(), directory: self.directories.len() });
         self.files.push(Files { open: open.collect(), overtaken: Vec::new() });
-        self.directories.push(Directory { working, lost: false });
+        self.directories.push(Directory { working, root: RootDirectory::Recorders });
     }
 
     /// Adds the next thread, which shares or copies its parent's tables.
@@ -120,8 +130,9 @@ impl Tables {
         self.directories[uses.directory].working
     }
 
-    pub(super) fn is_lost(&self, thread: ThreadId) -> bool {
-        self.threads.get(thread.0 as usize).is_none_or(|uses| self.directories[uses.directory].lost)
+    pub(super) fn root(&self, thread: ThreadId) -> RootDirectory {
+        let uses = self.threads.get(thread.0 as usize);
+        uses.map_or(RootDirectory::Elsewhere, |uses| self.directories[uses.directory].root)
     }
 
     pub(super) fn open(&mut self, thread: ThreadId, fd: i32, descriptor: Descriptor) {
@@ -142,11 +153,13 @@ impl Tables {
         }
     }
 
-    /// Sets the file of a descriptor as an observer saw it.
-    pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>) {
+    /// Sets the file of a descriptor as an observer saw it at this time.
+    pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>, at: Nanos) {
         if let Some(files) = self.files_of(thread) {
-            let unknown = Descriptor::new(path, Nanos(0), false);
-            files.open.entry(fd).or_insert(unknown).path = path;
+            let open = files.open.entry(fd).or_insert(Descriptor::new(path, Nanos(0), false));
+            if open.since <= at {
+                open.path = path;
+            }
         }
     }
 
@@ -207,9 +220,10 @@ impl Tables {
         }
     }
 
-    pub(super) fn lose(&mut self, thread: ThreadId) {
+    /// Neither `chroot` nor `pivot_root` changes the working directory, but its name may be another then.
+    pub(super) fn change_root(&mut self, thread: ThreadId, root: RootDirectory) {
         if let Some(directory) = self.directory_of(thread) {
-            *directory = Directory { working: None, lost: true };
+            directory.root = root;
         }
     }
 

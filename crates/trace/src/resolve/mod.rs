@@ -2,8 +2,12 @@
 //! over the events of a recording, so that the recorder needs no `readlink` per call.
 //!
 //! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the start of
-//! its close. Unknown state (a chroot, a descriptor received over a socket) stays unknown: the event then has no
-//! target, never a guessed one.
+//! its close. Unknown state (a descriptor received over a socket) stays unknown: the event then has no target, never a
+//! guessed one.
+//!
+//! A target is named from the root of the recorder. After `chroot` it begins with the new root. In a mount namespace with a
+//! tree of its own it is named from the root of that namespace, as `/proc/PID/fd` names it, and only files that the recorder saw
+//! have a name there.
 
 mod descriptors;
 mod mounts;
@@ -13,16 +17,17 @@ pub use walk::{LinkAnswer, Links, NoFileSystem};
 
 use crate::flags::{
     AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CLONE_NEWNS, IN_DONT_FOLLOW, O_CLOEXEC, O_CREAT,
-    O_EXCL, O_NOFOLLOW,
+    O_EXCL, O_NOFOLLOW, O_TMPFILE, RESOLVE_IN_ROOT,
 };
-use crate::store::spool::SeenFile;
+use crate::store::spool::{SeenFile, SeenPlace};
 use crate::{
-    Call, Class, Context, Errno, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
+    Call, Class, Context, Errno, Event, Fd, Nanos, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
+    ThreadId,
 };
-use descriptors::{Descriptor, Tables};
+use descriptors::{Descriptor, RootDirectory, Tables};
 use mounts::MountTable;
 use std::collections::HashMap;
-use walk::{Follow, Walker};
+use walk::{Follow, WalkStart, Walker};
 
 /// Resolves the events of one recording, in their order.
 #[derive(Debug)]
@@ -33,7 +38,7 @@ pub struct Resolver {
     tables: Tables,
     mounts: MountTable,
     walker: Walker,
-    resolved: HashMap<(PathId, PathId, Follow), Option<PathId>>,
+    resolved: HashMap<(Option<PathId>, PathId, PathId, Follow), Option<PathId>>,
     start_directory: Option<PathId>,
     inherited: Vec<(i32, Option<PathId>)>,
     /// Observations at the call of the next event.
@@ -60,15 +65,19 @@ impl Resolver {
     /// Fills the event's targets and file system, and applies its effect on descriptors and directories.
     pub fn resolve(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
         self.spawn_threads(event);
-        let opened = self.learn();
+        let Learned { files, described } = self.learn(event);
         self.find_targets(paths, links, event);
-        if opened.is_some() && event.call.class() == Class::Open {
-            event.target = opened;
+        if described.is_some() && event.path.is_none() && describes_fd(event) {
+            event.target = described;
         }
+        // The new file has no name: the target is its directory.
+        let makes_nameless = makes_nameless(event);
+        event.target = files[0].filter(|_| !makes_nameless).or(event.target);
+        event.target2 = files[1].or(event.target2);
         event.file_system = event
             .target
             .and_then(|target| self.mounts.serving(event.process, event.start, target, paths.bytes(target)));
-        self.follow(event);
+        self.follow(event, if makes_nameless { files[0] } else { event.target });
     }
 
     /// Takes an observation at the call of the event that is resolved next.
@@ -76,17 +85,35 @@ impl Resolver {
         self.seen.push(seen);
     }
 
-    /// Lets observations override the replayed state; returns the file that the call opened.
-    fn learn(&mut self) -> Option<PathId> {
-        let mut opened = None;
+    /// Lets observations override the replayed state. One of the call's own descriptors was made when the call began: a number
+    /// that another thread's open took meanwhile keeps that file.
+    fn learn(&mut self, event: &Event) -> Learned {
+        let mut learned = Learned::default();
         for SeenFile { thread, place, path } in self.seen.drain(..) {
             match place {
-                Fd::NONE => opened = path,
-                Fd::WORKING_DIRECTORY => self.tables.change_directory(thread, path),
-                Fd(number) => self.tables.see(thread, number, path),
+                SeenPlace::First => learned.files[0] = path,
+                SeenPlace::Second => learned.files[1] = path,
+                SeenPlace::WorkingDirectory => self.tables.change_directory(thread, path),
+                SeenPlace::Root => {
+                    let root = path.map_or(RootDirectory::Elsewhere, RootDirectory::At);
+                    self.tables.change_root(thread, root);
+                }
+                SeenPlace::Descriptor(number) => {
+                    let is_own = thread == event.thread && [event.fd, event.fd2].contains(&Fd(number));
+                    let at = if is_own { event.start } else { Nanos(u64::MAX) };
+                    self.tables.see(thread, number, path, at);
+                    if is_own && Fd(number) == event.fd {
+                        learned.described = path;
+                    }
+                }
             }
         }
-        opened
+        learned
+    }
+
+    /// True when the recorder sees the tree of files that a thread sees.
+    pub(crate) fn sees(&self, thread: ThreadId) -> bool {
+        self.tables.root(thread) != RootDirectory::Elsewhere
     }
 
     /// The links that were found. Shape: sorted by path.
@@ -113,21 +140,21 @@ impl Resolver {
     }
 
     fn find_targets(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
-        if let Some(path) = event.path.filter(|_| !is_content(event.call, Place::First)) {
-            event.target = self.path_target(paths, links, event, event.fd, path, Place::First);
+        if let Some(path) = event.path.filter(|_| !is_content(event.call, CallPlace::First)) {
+            event.target = self.path_target(paths, links, event, event.fd, path, CallPlace::First);
         } else if event.call == Call::Close {
             event.target = self.tables.closed(event.thread, event.fd, event.start);
         } else if event.path.is_none() && describes_fd(event) {
             event.target = self.tables.descriptor(event.thread, event.fd).and_then(|known| known.path);
         }
         if let Some(path) = event.path2 {
-            event.target2 = self.path_target(paths, links, event, event.fd2, path, Place::Second);
+            event.target2 = self.path_target(paths, links, event, event.fd2, path, CallPlace::Second);
         } else if event.call != Call::PidfdGetfd {
             // The number that `pidfd_getfd` takes belongs to another process.
             event.target2 = self.tables.descriptor(event.thread, event.fd2).and_then(|known| known.path);
         }
         // `symlink` creates one name: its second argument.
-        if is_content(event.call, Place::First) {
+        if is_content(event.call, CallPlace::First) {
             event.target = event.target2.take();
         }
     }
@@ -139,38 +166,45 @@ impl Resolver {
         event: &Event,
         fd: Fd,
         path: PathId,
-        place: Place,
+        place: CallPlace,
     ) -> Option<PathId> {
+        let root = match self.tables.root(event.thread) {
+            RootDirectory::Recorders => None,
+            RootDirectory::At(root) => Some(root),
+            RootDirectory::Elsewhere => return None,
+        };
         let bytes = paths.bytes(path);
+        let is_in_root = event.call == Call::Openat2 && event.flags & RESOLVE_IN_ROOT != 0;
         let base = match (bytes.first(), fd.number()) {
             (None, Some(_)) if event.flags & AT_EMPTY_PATH != 0 || event.call == Call::Readlinkat => {
                 return self.tables.descriptor(event.thread, fd)?.path;
             }
             (None, _) => return None,
-            (Some(b'/'), _) => paths.intern(b"/"),
+            (Some(b'/'), _) if !is_in_root => root.unwrap_or_else(|| paths.intern(b"/")),
             (Some(_), Some(_)) => self.tables.descriptor(event.thread, fd)?.path?,
             (Some(_), None) => self.tables.directory(event.thread)?,
         };
         let follow = match event.outcome {
             Outcome::Failure(errno) if errno.is_absence() => Follow::UntilAbsent,
             // A trailing slash asks for a directory, so that every call follows a link there.
-            _ if follows_last(event, place) || paths.bytes(path).ends_with(b"/") => Follow::All,
+            _ if follows_last(event.call, event.flags, place) || paths.bytes(path).ends_with(b"/") => {
+                Follow::All
+            }
             _ => Follow::Directories,
         };
-        if self.tables.is_lost(event.thread) {
-            return None;
-        }
-        if let Some(&known) = self.resolved.get(&(base, path, follow)) {
+        let root = if is_in_root { Some(base) } else { root };
+        if let Some(&known) = self.resolved.get(&(root, base, path, follow)) {
             return known;
         }
-        let absolute = self.walker.walk(links, paths.bytes(base), paths.bytes(path), follow);
+        let from = WalkStart { root: root.map_or(b"/", |root| paths.bytes(root)), base: paths.bytes(base) };
+        let absolute = self.walker.walk(links, from, paths.bytes(path), follow);
         let target = absolute.map(|absolute| paths.intern(&absolute));
-        self.resolved.insert((base, path, follow), target);
+        self.resolved.insert((root, base, path, follow), target);
         target
     }
 
-    /// Applies a call's effect on descriptors, directories and namespaces.
-    fn follow(&mut self, event: &Event) {
+    /// Applies a call's effect on descriptors, directories and namespaces. `opened` is the file of the descriptor that it made.
+    fn follow(&mut self, event: &Event, opened: Option<PathId>) {
         let thread = event.thread;
         let value = match event.outcome {
             Outcome::Success(value) => value,
@@ -191,17 +225,23 @@ impl Resolver {
             }
             Call::Fcntl => self.tables.control(event, value),
             Call::Chdir | Call::Fchdir => self.tables.change_directory(thread, event.target),
-            Call::Chroot | Call::PivotRoot => self.tables.lose(thread),
+            Call::Chroot => {
+                let root = event.target.map_or(RootDirectory::Elsewhere, RootDirectory::At);
+                self.tables.change_root(thread, root);
+            }
+            Call::PivotRoot => self.tables.change_root(thread, RootDirectory::Elsewhere),
             Call::Unshare => self.tables.unshare(thread, event.flags),
-            // Entering another mount namespace sets the working directory to its root. The value 0 allows any
-            // namespace.
+            // Entering another mount namespace sets root and working directory to its root. The value 0 allows any namespace.
             Call::Setns if event.flags == 0 || event.flags & CLONE_NEWNS != 0 => {
+                if event.flags != 0 {
+                    self.tables.change_root(thread, RootDirectory::Elsewhere);
+                }
                 self.tables.change_directory(thread, None);
             }
             Call::Execve | Call::Execveat => self.tables.execute(thread),
             call if call.class() == Class::Open => {
                 let closes_on_exec = call != Call::Creat && event.flags & O_CLOEXEC != 0;
-                let descriptor = Descriptor::new(event.target, event.end(), closes_on_exec);
+                let descriptor = Descriptor::new(opened, event.end(), closes_on_exec);
                 self.tables.open(thread, value as i32, descriptor);
             }
             Call::MemfdCreate | Call::PidfdGetfd | Call::InotifyInit | Call::InotifyInit1 => {
@@ -213,16 +253,32 @@ impl Resolver {
     }
 }
 
+/// The files that observations show at one call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Learned {
+    /// The files of the call. Shape: the first, the second.
+    files: [Option<PathId>; 2],
+    /// The file of its descriptor.
+    described: Option<PathId>,
+}
+
+/// True for a call that opens a directory's new file without a name. Its target is the directory.
+fn makes_nameless(event: &Event) -> bool {
+    event.call.class() == Class::Open && event.call != Call::Creat && event.flags & O_TMPFILE == O_TMPFILE
+}
+
 /// One of a call's two path arguments.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallPlace {
+    /// The first.
     First,
+    /// The second.
     Second,
 }
 
 /// True when this argument is a link's content rather than a name.
-fn is_content(call: Call, place: Place) -> bool {
-    place == Place::First && matches!(call, Call::Symlink | Call::Symlinkat)
+fn is_content(call: Call, place: CallPlace) -> bool {
+    place == CallPlace::First && matches!(call, Call::Symlink | Call::Symlinkat)
 }
 
 /// True when the descriptor argument alone determines the call's file.
@@ -234,22 +290,20 @@ fn describes_fd(event: &Event) -> bool {
 }
 
 /// True when a call follows a link in the last component. Source: the calls' man pages.
-fn follows_last(event: &Event, place: Place) -> bool {
+pub fn follows_last(call: Call, flags: u64, place: CallPlace) -> bool {
     use Call::*;
-    match event.call {
+    match call {
         Lstat | Readlink | Readlinkat | Lchown | Lgetxattr | Llistxattr | Lsetxattr | Lremovexattr => false,
         Rename | Renameat | Renameat2 | Unlink | Unlinkat | Rmdir | Mkdir | Mkdirat | Mknod | Mknodat => {
             false
         }
         Symlink | Symlinkat | Link => false,
-        Linkat => place == Place::First && event.flags & AT_SYMLINK_FOLLOW != 0,
-        Open | Openat => {
-            event.flags & O_NOFOLLOW == 0 && event.flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
-        }
+        Linkat => place == CallPlace::First && flags & AT_SYMLINK_FOLLOW != 0,
+        Open | Openat => flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL,
         Newfstatat | Statx | Faccessat2 | Fchmodat2 | Fchownat | Utimensat | Execveat | OpenTree
-        | MountSetattr => event.flags & AT_SYMLINK_NOFOLLOW == 0,
-        NameToHandleAt => event.flags & AT_SYMLINK_FOLLOW != 0,
-        InotifyAddWatch => event.flags & IN_DONT_FOLLOW == 0,
+        | MountSetattr => flags & AT_SYMLINK_NOFOLLOW == 0,
+        NameToHandleAt => flags & AT_SYMLINK_FOLLOW != 0,
+        InotifyAddWatch => flags & IN_DONT_FOLLOW == 0,
         _ => true,
     }
 }

@@ -175,11 +175,14 @@ fn another_mount_namespace_has_another_working_directory() {
     let mut session = Session::new(&[]);
     session.call(Call::Setns, |event| Event { fd: Fd(9), flags: 0x4000_0000, ..event });
     assert_eq!(session.open("x", 3).as_deref(), Some("/work/x"), "a network namespace");
-    session.call(Call::Setns, |event| Event { fd: Fd(9), flags: CLONE_NEWNS, ..event });
-    assert_eq!(session.open("x", 3), None);
-    let change = session.event(Call::Chdir, "/lustre");
-    session.see(change);
-    assert_eq!(session.open("x", 3).as_deref(), Some("/lustre/x"));
+    // Of any namespace: its working directory is not known. Of a mount namespace: absolute names are not known either.
+    for (flags, expected) in [(0, Some("/lustre/x")), (CLONE_NEWNS, None)] {
+        session.call(Call::Setns, |event| Event { fd: Fd(9), flags, ..event });
+        assert_eq!(session.open("x", 3), None);
+        let change = session.event(Call::Chdir, "/lustre");
+        session.see(change);
+        assert_eq!(session.open("x", 3).as_deref(), expected, "{flags:#x}");
+    }
 }
 
 #[test]
@@ -215,8 +218,8 @@ fn a_process_that_was_found_running_has_the_descriptors_that_were_seen_and_no_ot
     assert_eq!((session.read(9, 0).as_deref(), session.read(9, 3)), (Some("/work"), None));
     let path = Some(session.paths.intern(b"/data"));
     let found = ThreadId(3);
-    session.resolver.see(SeenFile { thread: found, place: Fd(9), path });
-    session.resolver.see(SeenFile { thread: found, place: Fd::WORKING_DIRECTORY, path });
+    session.resolver.see(SeenFile { thread: found, place: SeenPlace::Descriptor(9), path });
+    session.resolver.see(SeenFile { thread: found, place: SeenPlace::WorkingDirectory, path });
     assert_eq!(session.read(9, 3).as_deref(), Some("/data"));
     let event = session.event(Call::Openat, "below");
     let event = Event { fd: Fd::WORKING_DIRECTORY, thread: found, ..event };
@@ -263,14 +266,48 @@ fn exec_closes_what_it_was_told_to() {
 }
 
 #[test]
-fn a_changed_directory_moves_relative_paths_and_a_chroot_makes_them_unknown() {
+fn a_changed_directory_moves_relative_paths() {
     let mut session = Session::new(&[]);
     let change = session.event(Call::Chdir, "/lustre/job");
     session.see(change);
     assert_eq!(session.open("in", 3).as_deref(), Some("/lustre/job/in"));
+}
+
+#[test]
+fn a_changed_root_begins_absolute_paths_and_is_not_left() {
+    let mut session = Session::new(&[("/jail/lib64", "/usr/lib"), ("/jail/etc/up", "../../../tmp")]);
     let chroot = session.event(Call::Chroot, "/jail");
     session.see(chroot);
+    for (path, expected) in [
+        ("/etc/passwd", "/jail/etc/passwd"),
+        ("/../..", "/jail"),
+        ("/lib64/libc.so.6", "/jail/usr/lib/libc.so.6"),
+        ("/etc/up/x", "/jail/tmp/x"),
+        // The working directory is outside of the root, and may be left up to the recorder's.
+        ("in", "/work/in"),
+        ("../../out", "/out"),
+    ] {
+        assert_eq!(session.open(path, 3).as_deref(), Some(expected), "{path}");
+    }
+    let inner = session.event(Call::Chroot, "/srv");
+    session.see(inner);
+    assert_eq!(session.open("/a", 3).as_deref(), Some("/jail/srv/a"));
+}
+
+#[test]
+fn in_a_tree_that_is_not_seen_only_observed_files_have_names() {
+    let mut session = Session::new(&[]);
+    let pivot = session.event(Call::PivotRoot, "/new");
+    session.see(pivot);
     assert_eq!(session.open("/etc/passwd", 4), None);
+    let thread = ThreadId(0);
+    let path = Some(session.paths.intern(b"/container/etc/passwd"));
+    session.resolver.see(SeenFile { thread, place: SeenPlace::First, path });
+    assert_eq!(session.open("/etc/passwd", 4).as_deref(), Some("/container/etc/passwd"));
+    assert_eq!(session.read(4, 0).as_deref(), Some("/container/etc/passwd"));
+    let path = Some(session.paths.intern(b"/jail"));
+    session.resolver.see(SeenFile { thread, place: SeenPlace::Root, path });
+    assert_eq!(session.open("/etc/passwd", 4).as_deref(), Some("/jail/etc/passwd"));
 }
 
 #[test]
@@ -299,9 +336,65 @@ fn a_number_in_another_process_is_none_of_ours() {
 #[test]
 fn what_leads_farther_than_a_path_may_be_long_stays_unknown() {
     let way = |names: usize| b"/a".repeat(names);
-    let walk = |path: &[u8]| Walker::default().walk(&mut NoFileSystem, b"/", path, Follow::All);
+    let walk_from = |base: &[u8], path: &[u8]| {
+        Walker::default().walk(&mut NoFileSystem, WalkStart { root: b"/", base }, path, Follow::All)
+    };
+    let walk = |path: &[u8]| walk_from(b"/", path);
+    use crate::path::LONGEST_TARGET;
     let longest = way(crate::path::LONGEST / 2 - 1);
     assert_eq!(walk(&longest), Some(longest.clone()));
     assert_eq!(walk(&way(crate::path::LONGEST / 2)), None);
     assert_eq!(walk(&way(1_000_000)), None);
+    let deep = way((LONGEST_TARGET - 2) / 2);
+    assert_eq!(walk_from(&deep, b"b"), Some([&deep[..], b"/b"].concat()), "reached step by step");
+    assert_eq!(walk_from(&deep, b"b/c"), None);
+}
+
+#[test]
+fn a_root_for_one_call_is_not_left() {
+    let mut session = Session::new(&[("/work/root/absolute", "/etc"), ("/work/root/up", "../../x")]);
+    let root = session.event(Call::Openat, "/work/root");
+    session.see(Event { fd: Fd(-100), outcome: Outcome::Success(5), ..root });
+    for (flags, path, expected) in [
+        (RESOLVE_IN_ROOT, "/etc/passwd", "/work/root/etc/passwd"),
+        (RESOLVE_IN_ROOT, "../../a/../b", "/work/root/b"),
+        (RESOLVE_IN_ROOT, "absolute/passwd", "/work/root/etc/passwd"),
+        (RESOLVE_IN_ROOT, "up", "/work/root/x"),
+        (RESOLVE_IN_ROOT, "/", "/work/root"),
+        (0, "/etc/passwd", "/etc/passwd"),
+        (0, "absolute/passwd", "/etc/passwd"),
+        (0, "up", "/x"),
+    ] {
+        let event = session.event(Call::Openat2, path);
+        let event = Event { flags, fd: Fd(5), outcome: Outcome::Success(6), ..event };
+        assert_eq!(session.see(event).0.as_deref(), Some(expected), "{flags:#x} {path}");
+        assert_eq!(session.read(6, 0).as_deref(), Some(expected), "{flags:#x} {path}");
+    }
+}
+
+#[test]
+fn a_file_without_a_name_is_not_its_directory() {
+    let mut session = Session::new(&[]);
+    for (call, fd) in [(Call::Openat, 4), (Call::Openat2, 5), (Call::Open, 6)] {
+        let event = session.event(call, "/work/tmp");
+        let event = Event { flags: O_TMPFILE | 2, outcome: Outcome::Success(fd), ..event };
+        assert_eq!(session.see(event).0.as_deref(), Some("/work/tmp"), "where it is made");
+        assert_eq!(session.read(fd as i32, 0), None, "{call:?}");
+    }
+    let path = Some(session.paths.intern(b"/work/tmp/#7"));
+    session.resolver.see(SeenFile { thread: ThreadId(0), place: SeenPlace::Descriptor(4), path });
+    assert_eq!(session.read(4, 0).as_deref(), Some("/work/tmp/#7"), "as the kernel names it");
+}
+
+#[test]
+fn what_a_log_shows_at_a_close_is_of_the_time_at_which_it_began() {
+    let mut session = Session::new(&[]);
+    session.open("first", 3);
+    let close = session.event(Call::Close, "");
+    session.open("second", 3);
+    let path = session.paths.find(b"/work/first");
+    session.resolver.see(SeenFile { thread: ThreadId(0), place: SeenPlace::Descriptor(3), path });
+    let late = session.see(Event { fd: Fd(3), duration: Nanos(1000), ..close });
+    assert_eq!(late.0.as_deref(), Some("/work/first"));
+    assert_eq!(session.read(3, 0).as_deref(), Some("/work/second"));
 }

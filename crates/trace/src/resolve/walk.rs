@@ -1,6 +1,6 @@
 //! Walks a path as the kernel does: one component after the other, following links.
 
-use crate::path::LONGEST;
+use crate::path::{LONGEST, LONGEST_TARGET};
 use crate::{PathTable, SymbolicLink};
 use std::collections::HashMap;
 
@@ -31,6 +31,15 @@ impl Links for NoFileSystem {
     }
 }
 
+/// The directories at which a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WalkStart<'a> {
+    /// Absolute paths and links begin here, and `..` does not leave it.
+    pub(super) root: &'a [u8],
+    /// Relative paths begin here.
+    pub(super) base: &'a [u8],
+}
+
 /// The components in which links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Follow {
@@ -52,19 +61,20 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    /// The absolute path that `path` resolves to from `base`. `None` in a loop of links, for a path that the kernel
-    /// refuses for its length, and for a result longer than [`LONGEST`].
+    /// The absolute path that `path` resolves to. `None` in a loop of links, for a path that the kernel
+    /// refuses for its length, and for a result longer than [`LONGEST_TARGET`].
     pub(super) fn walk(
         &mut self,
         links: &mut dyn Links,
-        base: &[u8],
+        from: WalkStart<'_>,
         path: &[u8],
         follow: Follow,
     ) -> Option<Vec<u8>> {
         if path.len() >= LONGEST {
             return None;
         }
-        let mut at = if path.first() == Some(&b'/') { Vec::new() } else { trimmed(base).to_vec() };
+        let root = trimmed(from.root);
+        let mut at = if path.first() == Some(&b'/') { root.to_vec() } else { trimmed(from.base).to_vec() };
         let mut todo = components(path);
         let mut met = 0;
         // Length of the absent name.
@@ -77,7 +87,9 @@ impl Walker {
                         at.truncate(length);
                         break;
                     }
-                    at.truncate(parent(&at));
+                    if at != root {
+                        at.truncate(parent(&at));
+                    }
                     continue;
                 }
                 name => {
@@ -85,7 +97,7 @@ impl Walker {
                     at.extend_from_slice(name);
                 }
             }
-            if at.len() > LONGEST {
+            if at.len() > LONGEST_TARGET {
                 return None;
             }
             if absent.is_some() || (todo.is_empty() && follow != Follow::All) {
@@ -99,7 +111,11 @@ impl Walker {
                     if met > MOST_LINKS {
                         return None;
                     }
-                    at.truncate(if target.first() == Some(&b'/') { 0 } else { parent(&at) });
+                    if target.first() == Some(&b'/') {
+                        at = root.to_vec();
+                    } else {
+                        at.truncate(parent(&at));
+                    }
                     todo.append(&mut components(&target));
                 }
             }

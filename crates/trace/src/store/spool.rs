@@ -5,7 +5,7 @@
 //!   1 | length u32 | path bytes          its number is how many came before
 //!   2 | event, EVENT_LENGTH bytes        little endian, fields in the order of `encode`
 //!   3 | length u32 | JSON of a Note
-//!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `SeenFile`
+//!   4 | thread u32 | place i32 | path u32    what the next event's call saw: see `SeenFile`
 //!   5 | length u32 | process u32, path u32, (offset u64, size u64)*    parts of a file that a process touched
 //! ```
 //! Readers ignore a record that the recorder's end cut off, and, once the recorder is gone, damage and everything
@@ -14,7 +14,7 @@
 use super::TraceError;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
-    Bytes, Call, Errno, Event, Execution, Exit, Extent, Fd, Mount, Nanos, Outcome, PathId, PathTable,
+    Bytes, Call, Errno, Event, Execution, Exit, Extent, Fd, Import, Mount, Nanos, Outcome, PathId, PathTable,
     Process, ProcessId, Thread, ThreadId,
 };
 use serde::{Deserialize, Serialize};
@@ -70,18 +70,68 @@ pub(crate) enum SpoolNote {
     },
     /// All touched parts of this process have been written.
     Looked(ProcessId),
+    /// An import begins.
+    Importing(Import),
+    /// The innermost import of this thread ends; it loaded this file.
+    Imported {
+        thread: ThreadId,
+        at: Nanos,
+        origin: Option<String>,
+    },
 }
 
-/// The file that an observer saw behind a descriptor at the call of the event that follows. It overrides the replayed
-/// state.
+/// A file that an observer saw at the call of the event that follows. It overrides the replayed state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeenFile {
     pub(crate) thread: ThreadId,
-    /// The observed place: a descriptor; [`Fd::WORKING_DIRECTORY`]; [`Fd::NONE`] for the file that the call itself
-    /// opened.
-    pub(crate) place: Fd,
+    pub(crate) place: SeenPlace,
     /// The file; `None` for a file without a path.
     pub(crate) path: Option<PathId>,
+}
+
+/// The place behind which an observer saw a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenPlace {
+    /// A descriptor of the thread.
+    Descriptor(i32),
+    /// The working directory of the thread.
+    WorkingDirectory,
+    /// The root of the thread. Without a path it is in a tree that the recorder does not see.
+    Root,
+    /// The file of the call.
+    First,
+    /// The second file of the call.
+    Second,
+}
+
+/// Places that are no descriptor, below `AT_FDCWD`.
+const PLACES: [(i32, SeenPlace); 4] = [
+    (Fd::WORKING_DIRECTORY.0, SeenPlace::WorkingDirectory),
+    (Fd::NONE.0, SeenPlace::First),
+    (Fd::NONE.0 + 1, SeenPlace::Second),
+    (Fd::NONE.0 + 2, SeenPlace::Root),
+];
+
+impl From<Fd> for SeenPlace {
+    /// The place that an argument names; [`Fd::NONE`] stands for the file of the call.
+    fn from(fd: Fd) -> Self {
+        Self::of(fd.0)
+    }
+}
+
+impl SeenPlace {
+    fn number(self) -> i32 {
+        let known = PLACES.iter().find(|(_, place)| *place == self);
+        match (self, known) {
+            (Self::Descriptor(fd), _) => fd,
+            (_, known) => known.map_or(Fd::NONE.0, |(number, _)| *number),
+        }
+    }
+
+    fn of(number: i32) -> Self {
+        let known = PLACES.iter().find(|(other, _)| *other == number);
+        known.map_or(Self::Descriptor(number), |(_, place)| *place)
+    }
 }
 
 /// One record, read back.
@@ -133,7 +183,7 @@ impl SpoolWriter {
     pub(crate) fn seen(&mut self, seen: SeenFile) -> Result<(), TraceError> {
         let mut record = [SEEN; 1 + SEEN_LENGTH];
         record[1..5].copy_from_slice(&seen.thread.0.to_le_bytes());
-        record[5..9].copy_from_slice(&seen.place.0.to_le_bytes());
+        record[5..9].copy_from_slice(&seen.place.number().to_le_bytes());
         record[9..].copy_from_slice(&seen.path.map_or(ABSENT, |path| path.0).to_le_bytes());
         self.put(&record)
     }
@@ -314,7 +364,7 @@ fn decode_seen(bytes: &[u8; SEEN_LENGTH]) -> SeenFile {
     let path = word(8);
     SeenFile {
         thread: ThreadId(word(0)),
-        place: Fd(word(4) as i32),
+        place: SeenPlace::of(word(4) as i32),
         path: (path != ABSENT).then_some(PathId(path)),
     }
 }

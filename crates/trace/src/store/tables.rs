@@ -7,8 +7,8 @@ use super::sums::Sums;
 use super::{TraceError, create};
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
-    Context, ElfFile, Execution, Exit, Extent, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
-    ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Touched, Variable,
+    Context, ElfFile, Execution, Exit, Extent, FileIdentity, Import, Mount, Nanos, PathId, PathTable, Pid,
+    Process, ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Touched, Variable,
 };
 use quell_base::files::Folder;
 use std::cmp::Ordering;
@@ -56,7 +56,12 @@ const TABLES: [Table; 12] = [
     table!("stripes.parquet", stripes, stripe_columns, read_stripes),
 ];
 
-/// The files that [`write()`] makes.
+/// The imports of Python programs: present only where a hook told some.
+pub(crate) const IMPORTS: &str = "imports.parquet";
+
+const IMPORT_TABLE: Table = table!("imports.parquet", imports, import_columns, read_imports);
+
+/// The files that [`write()`] always makes.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|table| table.name)
 }
@@ -69,7 +74,8 @@ const TOUCHED_GROUP: usize = 1 << 18;
 
 /// Writes every table but the events and [`TOUCHED`].
 pub(crate) fn write(folder: &Folder, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
-    TABLES.iter().try_for_each(|table| {
+    let imports = (!context.imports.is_empty()).then_some(&IMPORT_TABLE);
+    TABLES.iter().chain(imports).try_for_each(|table| {
         let columns = (table.columns)(paths, context);
         let mut writer = TableWriter::create(create(folder, table.name)?, &columns, &[])?;
         writer.write(&columns)?;
@@ -80,7 +86,8 @@ pub(crate) fn write(folder: &Folder, paths: &PathTable, context: &Context) -> Re
 /// Reads every table but the events and [`TOUCHED`], and verifies each checksum first.
 pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context), TraceError> {
     let (mut paths, mut context) = (PathTable::default(), Context::default());
-    for table in &TABLES {
+    let imports = sums.has(IMPORTS).then_some(&IMPORT_TABLE);
+    for table in TABLES.iter().chain(imports) {
         sums.verify(directory, table.name)?;
         let reader = TableReader::open(&directory.join(table.name))?;
         reader.for_each_group(|group| (table.read)(&group, &mut paths, &mut context))?;
@@ -406,6 +413,41 @@ fn read_stripes(group: &RowGroup<'_>, rows: &mut Vec<Stripe>) -> Result<(), Trac
         count: count as u32,
         size: size as u64,
     }));
+    Ok(())
+}
+
+fn import_columns(rows: &[Import]) -> Vec<TableColumn> {
+    vec![
+        column("thread", words(rows, |row| row.thread.0 as i32)),
+        column("begin", longs(rows, |row| row.begin.0 as i64)),
+        column(
+            "end",
+            ColumnValues::OptionalLong(rows.iter().map(|row| row.end.map(|end| end.0 as i64)).collect()),
+        ),
+        column("module", texts(rows, |row| row.module.clone())),
+        column("file", optional_texts(rows, |row| row.file.clone())),
+        column("line", words(rows, |row| row.line as i32)),
+        column("origin", optional_texts(rows, |row| row.origin.clone())),
+    ]
+}
+
+fn read_imports(group: &RowGroup<'_>, rows: &mut Vec<Import>) -> Result<(), TraceError> {
+    let (begins, ends) = (group.long("begin")?, group.optional_long("end")?);
+    let (lines, modules) = (group.word("line")?, group.strings("module")?);
+    let (files, origins) = (group.optional_strings("file")?, group.optional_strings("origin")?);
+    let mut texts = modules.into_iter().zip(files.into_iter().zip(origins));
+    for (row, thread) in group.word("thread")?.into_iter().enumerate() {
+        let Some((module, (file, origin))) = texts.next() else { break };
+        rows.push(Import {
+            thread: ThreadId(thread as u32),
+            begin: Nanos(begins[row] as u64),
+            end: ends[row].map(|end| Nanos(end as u64)),
+            module,
+            file,
+            line: lines[row] as u32,
+            origin,
+        });
+    }
     Ok(())
 }
 

@@ -57,13 +57,22 @@ impl Tree {
         }
         attr.inode = inode.number;
         // A directory's original is asked once.
-        inode.own.get_or_insert(attr);
+        if inode.own.is_none() {
+            inode.own = Some(attr);
+            attr = self.take_earlier_attributes(id, attr)?;
+        }
         Ok((attr, None))
     }
 
     /// Makes an inode the run's own. The content of a file stays the original's.
     pub(in crate::scratch) fn own(&mut self, id: u64) -> Result<&mut Attr, Errno> {
         let (attr, state) = self.seen(id)?;
+        if self.is_to_be_gathered(id)? {
+            self.gather_file(id, u64::MAX)?;
+        }
+        self.changed(id);
+        let inode = self.inode_mut(id)?;
+        inode.has_other_attributes |= matches!(inode.kind, Kind::Directory(_));
         let inode = self.inode(id)?;
         if let (Kind::Original(kind), Some(origin)) = (&inode.kind, inode.origin().cloned()) {
             let kind = match *kind {
@@ -82,6 +91,9 @@ impl Tree {
     /// The same with the first `length` bytes of its content. Nothing has changed where they cannot be copied.
     fn own_content(&mut self, id: u64, length: u64) -> Result<&mut Attr, Errno> {
         let attr = self.attr(id)?;
+        if self.is_to_be_gathered(id)? {
+            self.gather_file(id, length)?;
+        }
         let inode = self.inode(id)?;
         if matches!(inode.kind, Kind::Original(FILE) | Kind::File(Content::Original(_))) {
             let content = self.copied(id, length.min(attr.size))?;
@@ -116,10 +128,13 @@ impl Tree {
         origins.insert(0, path.to_vec());
     }
 
-    fn copied(&mut self, id: u64, size: u64) -> Result<Content, Errno> {
+    pub(super) fn copied(&mut self, id: u64, size: u64) -> Result<Content, Errno> {
         if size == 0 {
             // An owner may empty a file without reading it.
-            return Ok(Content::Memory(Pieces::new(&self.budget)));
+            return Ok(self.new_content());
+        }
+        if self.gatherer.is_some() {
+            return self.gathered_copy(id, size);
         }
         let file = self.open_original(id)?;
         let mut pieces = Pieces::new(&self.budget);
@@ -151,9 +166,12 @@ impl Tree {
         size: u32,
     ) -> Result<Option<Vec<u8>>, Errno> {
         let inode = self.inode(id)?;
-        let Kind::File(content @ (Content::Memory(_) | Content::Stored(_))) = &inode.kind else {
+        let Kind::File(content) = &inode.kind else {
             return Ok(None);
         };
+        if matches!(content, Content::Original(_)) {
+            return Ok(None);
+        }
         let end = inode.own.map_or(0, |attr| attr.size);
         let length = end.saturating_sub(offset).min(size.into());
         let mut buffer = vec![0; length as usize];
@@ -178,7 +196,8 @@ impl Tree {
             let inode = self.inodes.get_mut(&id).ok_or(Errno::STALE)?;
             let Kind::File(content) = &mut inode.kind else { return Err(Errno::INVAL) };
             let (next, outcome) = match content {
-                Content::Original(_) => return Err(Errno::INVAL),
+                Content::Original(_) | Content::Earlier(_) => return Err(Errno::INVAL),
+                Content::Gathered(gathered) => return gathered.write(offset, data).map(|()| data.len()),
                 Content::Memory(pieces) => match pieces.write(offset, data) {
                     true => return Ok(data.len()),
                     false => (0, Err(Errno::NOSPC)),
@@ -214,6 +233,7 @@ impl Tree {
             }
             Content::Memory(pieces) => self.stores.spill(id, first, &Source::Pieces(pieces, size)),
             Content::Stored(stored) => self.stores.spill(id, first, &Source::File(&*stored.open()?, size)),
+            Content::Gathered(_) | Content::Earlier(_) => return Ok(false),
         };
         match (stored, &mut self.inode_mut(id)?.kind) {
             (Ok(stored), Kind::File(content)) => {
@@ -231,6 +251,7 @@ impl Tree {
         let inode = self.inode_mut(id)?;
         match &mut inode.kind {
             Kind::File(Content::Memory(pieces)) => pieces.truncate(size),
+            Kind::File(Content::Gathered(gathered)) => gathered.truncate(size)?,
             Kind::File(Content::Stored(stored)) => rustix::fs::ftruncate(&*stored.open()?, size)?,
             _ => return Err(Errno::INVAL),
         }
@@ -260,6 +281,7 @@ impl Tree {
                 let within = end.min(size).saturating_sub(offset);
                 match &mut self.inode_mut(id)?.kind {
                     Kind::File(Content::Memory(pieces)) => pieces.zero(offset, within),
+                    Kind::File(Content::Gathered(gathered)) => gathered.zero(offset, within)?,
                     Kind::File(Content::Stored(stored)) => zero(&*stored.open()?, offset, within)?,
                     _ => return Err(Errno::INVAL),
                 }

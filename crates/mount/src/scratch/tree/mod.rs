@@ -6,17 +6,20 @@
 //! absent.
 
 mod files;
+mod gathered;
 mod names;
 mod xattrs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use quell_gather::DirectoryOrigin;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::fuse::abi::{Attr, Time};
 use crate::scratch::content::{Budget, Content};
+use crate::scratch::gather::Gatherer;
 use crate::scratch::originals::{Originals, ShownOriginal};
 use crate::scratch::stored::Stored;
 use crate::scratch::stores::Stores;
@@ -36,6 +39,8 @@ pub(in crate::scratch) struct Tree {
     pub(in crate::scratch) gone: BTreeSet<Vec<u8>>,
     /// The number of names that programs made, without those of directories.
     pub(in crate::scratch) made: u64,
+    /// New files go to a container.
+    pub(in crate::scratch) gatherer: Option<Gatherer>,
 }
 
 #[derive(Debug)]
@@ -48,6 +53,8 @@ pub(in crate::scratch) struct Inode {
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// `xattrs` are the inode's attributes. Until then the original has them.
     has_xattrs: bool,
+    /// A directory that was there, to which programs gave other attributes.
+    has_other_attributes: bool,
     /// Bytes that it has taken from the budget.
     held: u64,
     /// The paths that lead to the original in the real directory, as far as they were seen.
@@ -63,7 +70,7 @@ pub(in crate::scratch) struct Inode {
     /// The number of its names here.
     pub(in crate::scratch) links: u32,
     lookups: u64,
-    opens: u32,
+    pub(in crate::scratch) opens: u32,
 }
 
 #[derive(Debug)]
@@ -141,6 +148,7 @@ impl Tree {
             budget,
             gone: BTreeSet::new(),
             made: 0,
+            gatherer: None,
         })
     }
 
@@ -190,6 +198,9 @@ impl Tree {
             let removed = self.inodes.remove(&id);
             let (held, listed) = removed.map_or((0, 0), |inode| (inode.held, inode.listed));
             self.budget.give_back(held);
+            if let Some(gatherer) = &mut self.gatherer {
+                gatherer.forget(id);
+            }
             if let Some(known) = self.by_number.get_mut(&listed) {
                 known.retain(|other| *other != id);
                 if known.is_empty() {
@@ -218,6 +229,20 @@ impl Tree {
             stored.close();
         }
         self.drop_unused(id);
+    }
+
+    pub(in crate::scratch) fn content_mut(&mut self, id: u64) -> Option<&mut Content> {
+        match &mut self.inodes.get_mut(&id)?.kind {
+            Kind::File(content) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// The inode is not as it was recorded.
+    fn changed(&mut self, id: u64) {
+        if let Some(gatherer) = &mut self.gatherer {
+            gatherer.changed(id);
+        }
     }
 
     /// The content of a file that lies in a store.
@@ -253,6 +278,7 @@ impl Inode {
             changed: None,
             xattrs: BTreeMap::new(),
             has_xattrs: false,
+            has_other_attributes: false,
             held: 0,
             origins: Vec::new(),
             real_links: None,
@@ -271,6 +297,15 @@ impl Inode {
             Some(attr) => attr.ctime = now(),
             None => self.changed = Some(now()),
         }
+    }
+
+    /// The beginning of a directory that was there; `None` for anything else.
+    pub(in crate::scratch) fn origin_there(&self) -> Option<DirectoryOrigin> {
+        let was_there = matches!(self.kind, Kind::Directory(_)) && !self.origins.is_empty();
+        was_there.then_some(match self.has_other_attributes {
+            true => DirectoryOrigin::Changed,
+            false => DirectoryOrigin::There,
+        })
     }
 
     /// A path by which the original is read.

@@ -2,10 +2,12 @@
 
 use rustix::io::Errno;
 
-use super::{INODE_BYTES, Inode, Kind, Known, NAME_MAX, NUMBERS, Names, New, Removed, Rename, Tree, now};
+use super::{
+    INODE_BYTES, Inode, Kind, Known, NAME_MAX, NUMBERS, Names, New, Removed, Rename, TOP, Tree, now,
+};
 use crate::fuse::abi::{Attr, BLOCK_SIZE};
 use crate::fuse::request::Caller;
-use crate::scratch::content::{Content, Pieces};
+use crate::scratch::gather::is_container;
 use crate::scratch::originals::{DIRECTORY, FILE, KIND, LINK, ShownOriginal, below};
 use crate::scratch::room::PREFIX;
 
@@ -22,11 +24,19 @@ impl Tree {
                 self.names_mut(directory)?.known = Known::ByName;
                 return Ok(());
             }
+            Err(Errno::NOENT) if self.is_earlier(&origin) => Vec::new(),
             Err(errno) => return Err(errno),
         };
-        for entry in listed.iter().filter(|entry| !entry.name.starts_with(PREFIX.as_bytes())) {
+        let hides = |name: &[u8]| {
+            let is_top = directory == TOP && self.gatherer.is_some();
+            name.starts_with(PREFIX.as_bytes()) || is_top && is_container(name)
+        };
+        let listed: Vec<_> = listed.into_iter().filter(|entry| !hides(&entry.name)).collect();
+        let earlier = self.earlier_names(&origin)?;
+        for entry in listed.iter().filter(|entry| !earlier.contains_key(&entry.name)) {
             self.add_original(directory, &origin, &entry.name, (entry.inode, entry.kind))?;
         }
+        self.add_earlier(directory, &origin, earlier)?;
         let names = self.names_mut(directory)?;
         (names.known, names.listed_directories) = (Known::All, names.directories);
         Ok(())
@@ -45,7 +55,11 @@ impl Tree {
             && let Some(id) = self.same_file(&known, &path)
         {
             self.inode_mut(id)?.origins.push(path);
-            self.link(directory, name, id)?;
+            // Of a file that has changed the name must be recorded too.
+            match self.inode(id)?.kind {
+                Kind::Original(_) => self.link_known(directory, name, id)?,
+                _ => self.link(directory, name, id)?,
+            }
             return Ok(id);
         }
         let kind = match mode & KIND {
@@ -55,7 +69,7 @@ impl Tree {
         let number = if known.is_empty() { listed } else { NUMBERS | self.next };
         let id = self.add(Inode { origins: vec![path], number, listed, ..Inode::new(kind) });
         self.by_number.entry(listed).or_default().push(id);
-        self.link(directory, name, id)?;
+        self.link_known(directory, name, id)?;
         Ok(id)
     }
 
@@ -108,7 +122,12 @@ impl Tree {
         directory: u64,
         name: &[u8],
     ) -> Result<Option<(u64, Attr)>, Errno> {
-        let Some(id) = self.find(directory, name)? else { return Ok(None) };
+        let Some(id) = self.find(directory, name)? else {
+            if let Some(gatherer) = &mut self.gatherer {
+                gatherer.asked_in_vain(directory, name);
+            }
+            return Ok(None);
+        };
         match self.attr(id) {
             Ok(attr) => {
                 self.inode_mut(id)?.lookups += 1;
@@ -124,6 +143,17 @@ impl Tree {
 
     /// A new name of `id`.
     fn link(&mut self, directory: u64, name: &[u8], id: u64) -> Result<(), Errno> {
+        if let Some(gatherer) = &mut self.gatherer {
+            gatherer.changed_name(directory, name);
+        }
+        self.link_known(directory, name, id)
+    }
+
+    /// A name of `id` that was there before.
+    pub(super) fn link_known(&mut self, directory: u64, name: &[u8], id: u64) -> Result<(), Errno> {
+        if let Some(gatherer) = &mut self.gatherer {
+            gatherer.has_name(directory, name, id);
+        }
         let is_directory = self.is_directory(id)?;
         let names = self.names_mut(directory)?;
         names.names.insert(name.to_vec(), id);
@@ -148,6 +178,9 @@ impl Tree {
         inode.links -= 1;
         inode.stamp();
         self.gone.extend(path);
+        if let Some(gatherer) = &mut self.gatherer {
+            gatherer.has_no_name(directory, name, id);
+        }
         self.drop_unused(id);
         Ok(())
     }
@@ -190,9 +223,7 @@ impl Tree {
         self.must_have_room()?;
         let around = self.attr(directory)?;
         let (kind, mut mode, rdev) = match new {
-            New::File { mode } => {
-                (Kind::File(Content::Memory(Pieces::new(&self.budget))), mode & 0o7777 | FILE, 0)
-            }
+            New::File { mode } => (Kind::File(self.new_content()), mode & 0o7777 | FILE, 0),
             New::Directory { mode } => {
                 let names = Names::new(directory, Known::All);
                 (Kind::Directory(names), mode & 0o7777 | DIRECTORY, 0)
@@ -218,7 +249,9 @@ impl Tree {
             block_size: BLOCK_SIZE,
             ..Attr::default()
         };
-        Ok(self.add(Inode { own: Some(attr), number, ..Inode::new(kind) }))
+        let id = self.add(Inode { own: Some(attr), number, ..Inode::new(kind) });
+        self.changed(id);
+        Ok(id)
     }
 
     pub(in crate::scratch) fn add_link(
@@ -294,6 +327,10 @@ impl Tree {
             },
             _ => {}
         }
+        self.must_be_movable(id)?;
+        if let Some(other) = other.filter(|_| how == Rename::Exchange) {
+            self.must_be_movable(other)?;
+        }
         // Held while it has no name.
         self.inode_mut(id)?.opens += 1;
         self.unlink_name(from.0, from.1)?;
@@ -318,6 +355,7 @@ impl Tree {
         if let Some(attr) = &mut self.inode_mut(directory)?.own {
             (attr.mtime, attr.ctime) = (now, now);
         }
+        self.changed(directory);
         Ok(())
     }
 

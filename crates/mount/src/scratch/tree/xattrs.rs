@@ -84,9 +84,16 @@ impl Tree {
 
     /// Takes memory for a change of an attribute.
     ///
-    /// **Errors** `ENOSPC` where the budget is used up, and the file has more attributes than most file systems keep.
+    /// **Errors** `ENOSPC` where the budget is used up, and the file has more attributes than most file systems keep; where a container
+    /// has no place for them.
     fn hold(&mut self, id: u64, name: &[u8], change: (Option<&[u8]>, Option<&[u8]>)) -> Result<(), Errno> {
         let (before, after) = (cost(name, change.0), cost(name, change.1));
+        if self.gatherer.is_some() && after > before {
+            let all = self.inode(id)?.xattrs.iter().map(|(name, value)| cost(name, Some(value))).sum::<u64>();
+            if all + after - before > GATHERED_MOST {
+                return Err(Errno::NOSPC);
+            }
+        }
         let held = self.inode(id)?.held.saturating_sub(before) + after;
         if after < before {
             self.budget.give_back(before - after);
@@ -124,3 +131,7 @@ fn cost(name: &[u8], value: Option<&[u8]>) -> u64 {
 
 /// The attributes of a file for which there is room in any case. Source: ext4(5) keeps one block of them.
 const ALWAYS: u64 = 4096;
+
+/// The attributes of a file that a container holds. A header of a container has them three times, and a reader takes 8 MiB.
+/// Unit: bytes.
+const GATHERED_MOST: u64 = 1 << 20;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use quell_image::Beyond;
+use quell_image::{Beyond, Nid};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
@@ -70,7 +70,7 @@ impl LiveTier {
 
     /// FLUSH: passes on the error that the original's file system gives at close.
     pub(crate) fn flush(&self, node: Node, handle: FileHandle, owner: LockOwner) -> Result<(), Errno> {
-        self.locks.drop_owner(node, owner, false);
+        self.locks.drop_process(node, owner);
         let Some(file) = self.bindings.handles.get(handle).ok().and_then(|handle| handle.file()) else {
             return Ok(());
         };
@@ -78,17 +78,16 @@ impl LiveTier {
         quell_fuse::descriptors::close(copy)
     }
 
-    /// RELEASE and RELEASEDIR.
-    pub(crate) fn release(&self, node: Node, handle: FileHandle, owner: Option<LockOwner>) {
-        if let Some(owner) = owner {
-            self.locks.drop_owner(node, owner, true);
-        }
-        let last = match (handle, node) {
-            (FileHandle(0), Node::Frozen(nid)) => self.bindings.nodes.references().close(nid),
-            _ => self.bindings.handles.release(handle).is_some(),
-        };
-        if last {
-            self.locks.drop_handle(node, handle);
+    /// RELEASE and RELEASEDIR of a file that has a handle. The number of a handle is given once: this can be done again.
+    pub(crate) fn release(&self, node: Node, handle: FileHandle) {
+        self.locks.drop_handle(node, handle);
+        self.bindings.handles.release(handle);
+    }
+
+    /// RELEASE of a packed file without a handle. Done twice, it would be taken for one that is not open.
+    pub(crate) fn release_packed(&self, nid: Nid) {
+        if self.bindings.nodes.references().close(nid) {
+            self.locks.drop_handle(Node::Frozen(nid), FileHandle(0));
         }
     }
 

@@ -100,6 +100,7 @@ impl LiveTier {
     /// The descriptor through which an owner holds its locks on a file; `None` if it has none and wants to unlock.
     fn locking_file(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<Option<LockFile>, Errno> {
         let key = OwnerKey::of(node, wanted);
+        self.locks.await_namesake(key);
         if let Some(file) = self.locks.owner_of(key) {
             return Ok(Some(file));
         }

@@ -1,32 +1,32 @@
-//! Messages between a rank and the server of scratch directories, and between that and its builder.
+//! Messages between a rank and a server of covered directories, and between that and its builder.
 
 use serde::{Deserialize, Serialize};
 
-use super::request::ScratchEnd;
 use crate::message::UnavailableMessage;
+use crate::stats::TransferStats;
 
 /// From a rank's parent.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum ToServer {
+pub(crate) enum ToServer {
     /// Comes first.
     Join,
-    /// The command has ended.
-    Ended,
+    /// The command has ended. Its reads and writes, as the kernel counted them.
+    Ended(TransferStats),
 }
 
 /// To a rank's parent.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum FromServer {
+pub(crate) enum FromServer<E> {
     /// With the mount namespace's descriptor, and the user namespace's before it if there is one.
     Ready,
     Failed(UnavailableMessage),
-    /// The fate of the files, for the last rank of the node alone.
-    Done(Option<Vec<ScratchEnd>>),
+    /// The outcome for the directories, for the last rank of the node alone.
+    Done(Option<E>),
 }
 
 /// From the builder.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum FromBuilder {
+pub(crate) enum FromBuilder {
     /// The next directory is mounted, with the descriptor of `/dev/fuse`: it must be served from now on.
     Mounted,
     /// Everything is in place, with the descriptors of the namespaces.

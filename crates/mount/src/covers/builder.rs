@@ -1,4 +1,4 @@
-//! The namespace in which scratch directories are covered: made by a child of the server.
+//! The namespace in which directories are covered: made by a child of the server.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -11,30 +11,34 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
 use super::messages::FromBuilder;
+use super::{CoverPlan, Judge};
 use crate::error::{SetupStep, Unavailable};
 use crate::fuse::abi;
 use crate::message::send;
 use crate::mount_points::{at, magic, open_path};
 use crate::namespace::{Namespaces, Privilege, isolate, open_fuse};
+use quell_fuse::namespace::forbidden_by;
 
 /// Builds, and tells the server. If it cannot report a failure, the server learns it from its end.
-pub(super) fn build(directories: &[PathBuf], source: &str, server: &OwnedFd) {
-    let told = place(directories, source, server);
+pub(super) fn build(plan: &CoverPlan<'_>, server: &OwnedFd) {
+    let told = place(plan, server);
     _ = match told {
         Ok(namespaces) => send(server, &FromBuilder::Done, &namespaces.descriptors()),
         Err(unavailable) => send(server, &FromBuilder::Failed(unavailable.into()), &[]),
     };
 }
 
-fn place(directories: &[PathBuf], source: &str, server: &OwnedFd) -> Result<Namespaces, Unavailable> {
+fn place(plan: &CoverPlan<'_>, server: &OwnedFd) -> Result<Namespaces, Unavailable> {
     let privilege = Privilege::of_this_process();
     isolate(privilege)?;
-    let within = mounts_below(directories);
+    let within = mounts_below(plan.directories);
     let within: Vec<_> = within.iter().filter_map(|path| Some((path, open_any(path).ok()?))).collect();
-    for directory in directories {
-        let device = cover(directory, source)?;
+    for directory in plan.directories {
+        let device = cover(directory, plan, privilege)?;
         send(server, &FromBuilder::Mounted, &[device.as_fd()])
             .map_err(|errno| Unavailable::new(SetupStep::StartServer, errno))?;
+        // Until it was asked for, the directory's owner is unknown to the kernel, which then refuses every change.
+        rustix::fs::stat(directory).map_err(|errno| at(SetupStep::Cover, errno, directory))?;
     }
     for (path, original) in within {
         let back = open_any(path).and_then(|place| mount_bind_recursive(magic(&original), magic(&place)));
@@ -44,20 +48,23 @@ fn place(directories: &[PathBuf], source: &str, server: &OwnedFd) -> Result<Name
 }
 
 /// Mounts a connection over a directory.
-fn cover(directory: &Path, source: &str) -> Result<OwnedFd, Unavailable> {
-    let place = open_path(directory).map_err(|errno| at(SetupStep::Cover, errno, directory))?;
+fn cover(directory: &Path, plan: &CoverPlan<'_>, privilege: Privilege) -> Result<OwnedFd, Unavailable> {
+    let failed = |errno| at(SetupStep::Cover, errno, directory);
+    let place = open_path(directory).map_err(failed)?;
     let device = open_fuse()?;
+    let (judged, flags) = match plan.judge {
+        Judge::Kernel => (",default_permissions", MountFlags::NOSUID | MountFlags::NODEV),
+        Judge::Original => ("", forbidden_by(&place, privilege).map_err(failed)?),
+    };
     let options = format!(
-        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other,max_read={}",
+        "fd={},rootmode=40000,user_id={},group_id={},allow_other,max_read={}{judged}",
         device.as_raw_fd(),
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
         abi::MAX_TRANSFER,
     );
     let options = CString::new(options).map_err(|_| Unavailable::new(SetupStep::Cover, Errno::INVAL))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount(source, magic(&place), "fuse.quell", flags, options.as_c_str())
-        .map_err(|errno| at(SetupStep::Cover, errno, directory))?;
+    mount(plan.source, magic(&place), "fuse.quell", flags, options.as_c_str()).map_err(failed)?;
     Ok(device)
 }
 
