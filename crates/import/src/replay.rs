@@ -13,6 +13,7 @@ use crate::value::StringArgument;
 use quell_base::{escape, shown};
 use quell_trace::context::is_search_variable;
 use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
+use quell_trace::resolve::makes_symlink;
 use quell_trace::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
 };
@@ -411,7 +412,7 @@ impl Replay<'_> {
         };
         let from_here = |fd: Fd| fd == Fd::WORKING_DIRECTORY || fd == Fd::NONE;
         let is_unknown = self.threads.get(&number).is_some_and(|known| known.directory == Directory::Unknown);
-        let is_content = matches!(decoded.call, Call::Symlink | Call::Symlinkat);
+        let is_content = makes_symlink(decoded.call);
         let first = from_here(decoded.fd) && is_relative(&decoded.path) && !is_content;
         let second = from_here(decoded.fd2) && is_relative(&decoded.path2);
         if is_unknown && (first || second) && decoded.flags & AT_EMPTY_PATH == 0 {

@@ -8,7 +8,7 @@
 use crate::engine::ObservedCall;
 use crate::facts;
 use quell_trace::flags::{AT_EMPTY_PATH, RESOLVE_IN_ROOT};
-use quell_trace::resolve::{CallPlace, follows_last};
+use quell_trace::resolve::{CallPlace, follows_last, makes_symlink};
 use quell_trace::{Call, Class, Fd, Outcome, Pid};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -28,10 +28,12 @@ pub(crate) struct NamedFiles {
 pub(crate) fn named(observed: &ObservedCall<'_>) -> NamedFiles {
     let arguments = &observed.arguments;
     let of = |fd, path: Option<&[u8]>, place| path.and_then(|path| file(observed, fd, path, place));
-    NamedFiles {
-        first: opened(observed).or_else(|| of(arguments.fd, observed.path, CallPlace::First)),
-        second: of(arguments.fd2, observed.path2, CallPlace::Second),
+    let second = of(arguments.fd2, observed.path2, CallPlace::Second);
+    if makes_symlink(observed.call) {
+        return NamedFiles { first: second, second: None };
     }
+    let first = opened(observed).or_else(|| of(arguments.fd, observed.path, CallPlace::First));
+    NamedFiles { first, second }
 }
 
 /// The file that an open opened.
@@ -70,8 +72,14 @@ fn file(observed: &ObservedCall<'_>, fd: Fd, path: &[u8], place: CallPlace) -> O
     }
     let is_absent = matches!(observed.outcome, Outcome::Failure(errno) if errno.is_absence());
     let follows = follows_last(observed.call, observed.arguments.flags, place) || path.ends_with(b"/");
-    let whole = (follows && !is_absent).then(|| open(thread, &path)).flatten();
-    whole.or_else(|| last_of(thread, &path))
+    if follows && !is_absent {
+        match open(thread, &path)? {
+            Opened::Named(name) => return Some(name),
+            Opened::Uncached => return None,
+            Opened::Nothing => {}
+        }
+    }
+    last_of(thread, &path, is_absent)
 }
 
 fn root(thread: Pid) -> Option<Vec<u8>> {
@@ -84,8 +92,9 @@ fn below<'a>(path: &'a [u8], root: &[u8]) -> Option<&'a [u8]> {
     path.strip_prefix(root).filter(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// The name of a file whose last components need not exist: the longest directory that does, and the rest as it was asked.
-fn last_of(thread: Pid, path: &[u8]) -> Option<Vec<u8>> {
+/// The name of a file whose last components need not exist: the longest directory that does, and the rest as it was asked. Only a
+/// call that failed for absence may lack a directory that the caches do not tell: any other call has walked it, maybe by a link.
+fn last_of(thread: Pid, path: &[u8], is_absent: bool) -> Option<Vec<u8>> {
     let mut end = path.len() - path.iter().rev().take_while(|&&byte| byte == b'/').count();
     loop {
         let slash = path[..end].iter().rposition(|&byte| byte == b'/')?;
@@ -94,8 +103,14 @@ fn last_of(thread: Pid, path: &[u8]) -> Option<Vec<u8>> {
         if rest.split(|&byte| byte == b'/').any(|name| name == b"..") {
             return None;
         }
-        let directory = if slash == 0 { root(thread) } else { open(thread, &path[..slash]) };
-        if let Some(mut name) = directory {
+        let directory = match slash {
+            0 => Opened::Named(root(thread)?),
+            _ => open(thread, &path[..slash])?,
+        };
+        if directory == Opened::Uncached && !is_absent {
+            return None;
+        }
+        if let Opened::Named(mut name) = directory {
             if name == b"/" {
                 name.clear();
             }
@@ -107,29 +122,37 @@ fn last_of(thread: Pid, path: &[u8]) -> Option<Vec<u8>> {
             return Some(name);
         }
         end = slash;
-        if end == 0 {
-            return None;
-        }
     }
 }
 
-/// Follows a name from the root of a thread, and tells where it leads.
-fn open(thread: Pid, path: &[u8]) -> Option<Vec<u8>> {
+/// The end of a name that is followed.
+#[derive(Debug, PartialEq, Eq)]
+enum Opened {
+    /// A file of this name.
+    Named(Vec<u8>),
+    /// No file, none with a name, or one that the recorder may not reach.
+    Nothing,
+    /// The kernel's caches do not tell.
+    Uncached,
+}
+
+/// Follows a name from the root of a thread, from the kernel's caches alone. None, where the kernel cannot be asked so.
+fn open(thread: Pid, path: &[u8]) -> Option<Opened> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let root =
-        rustix::fs::open(format!("/proc/{thread}/root"), flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let root = rustix::fs::open(format!("/proc/{thread}/root"), flags | OFlags::DIRECTORY, Mode::empty());
+    let root = root.ok()?;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::CACHED;
     for _ in 0..TRIES {
         match rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve) {
             Ok(file) => {
-                let name =
-                    rustix::fs::readlink(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()), Vec::new());
-                let name = name.ok()?.into_bytes();
-                return (name.first() == Some(&b'/') && !name.ends_with(b" (deleted)")).then_some(name);
+                let name = link(Pid(std::process::id() as i32), &format!("fd/{}", file.as_fd().as_raw_fd()));
+                return Some(name.map_or(Opened::Nothing, Opened::Named));
             }
             Err(Errno::AGAIN) => {}
-            Err(_) => return None,
+            // Before Linux 5.12 and 5.6.
+            Err(Errno::INVAL | Errno::NOSYS) => return None,
+            Err(_) => return Some(Opened::Nothing),
         }
     }
-    None
+    Some(Opened::Uncached)
 }

@@ -52,6 +52,8 @@ def ask(out, base):
     os.close(fd)
     os.rename('/data/absolute/b/deep', '/data/absolute/b/deeper')
     tell('rename', '/data/absolute/b/deep', under('/data/a/b', 'deep'))
+    os.symlink('a', '/data/made')
+    tell('symlink', 'a', under('/data', 'made'))
     os.unlink('/data/relative/deeper')
     tell('unlink', '/data/relative/deeper', under('/data/a/b', 'deeper'))
 "#;
@@ -61,6 +63,7 @@ fn calls_of(function: &str) -> &'static [&'static str] {
     match function {
         "stat" | "lstat" => &["newfstatat", "stat", "lstat"],
         "openat" => &["openat"],
+        "symlink" => &["symlink", "symlinkat"],
         "rename" => &["rename", "renameat", "renameat2"],
         _ => &["unlink", "unlinkat"],
     }
@@ -149,6 +152,37 @@ fn privileged_a_pivoted_root() {
     changed(&test, &lines, "None");
     test.script("$quell -q record -f -o app.qtrace -- unshare -m python3 app.py").succeeds();
     agrees(&test, "app.qtrace", "told", 100);
+}
+
+/// Follows each link in the tick of the clock in which it made it, most likely.
+const YOUNG_LINKS: &str = r#"
+import os
+for number in range(50):
+    os.mkdir('real%d' % number)
+    open('real%d/file' % number, 'w').close()
+    os.symlink('real%d' % number, 'link%d' % number)
+    os.stat('link%d/file' % number)
+    os.stat('link%d' % number)
+"#;
+
+#[test]
+fn privileged_a_call_over_a_young_link_has_the_name_of_its_file_or_none() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.write("app.py", YOUNG_LINKS);
+    test.script("$quell -q record -f -o app.qtrace -- unshare -m python3 app.py").succeeds();
+    test.quell(&["export", "app.qtrace", "--format", "csv", "-o", "rows.csv"]).succeeds();
+    let rows = test.read_text("rows.csv");
+    let calls_over_links: Vec<Vec<&str>> = rows
+        .lines()
+        .map(|line| line.split(',').collect())
+        .filter(|row: &Vec<&str>| {
+            row.contains(&"newfstatat") && row.iter().any(|field| field.starts_with("link"))
+        })
+        .collect();
+    assert_eq!(calls_over_links.len(), 100, "{calls_over_links:#?}");
+    let named_by_links: Vec<_> =
+        calls_over_links.iter().filter(|row| row.iter().any(|field| field.contains("/link"))).collect();
+    assert!(named_by_links.is_empty(), "{named_by_links:#?}");
 }
 
 #[test]

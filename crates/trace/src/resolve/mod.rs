@@ -140,7 +140,7 @@ impl Resolver {
     }
 
     fn find_targets(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
-        if let Some(path) = event.path.filter(|_| !is_content(event.call, CallPlace::First)) {
+        if let Some(path) = event.path.filter(|_| !makes_symlink(event.call)) {
             event.target = self.path_target(paths, links, event, event.fd, path, CallPlace::First);
         } else if event.call == Call::Close {
             event.target = self.tables.closed(event.thread, event.fd, event.start);
@@ -153,8 +153,7 @@ impl Resolver {
             // The number that `pidfd_getfd` takes belongs to another process.
             event.target2 = self.tables.descriptor(event.thread, event.fd2).and_then(|known| known.path);
         }
-        // `symlink` creates one name: its second argument.
-        if is_content(event.call, CallPlace::First) {
+        if makes_symlink(event.call) {
             event.target = event.target2.take();
         }
     }
@@ -276,9 +275,9 @@ pub enum CallPlace {
     Second,
 }
 
-/// True when this argument is a link's content rather than a name.
-fn is_content(call: Call, place: CallPlace) -> bool {
-    place == CallPlace::First && matches!(call, Call::Symlink | Call::Symlinkat)
+/// True for a call that creates one name, its second path. Its first path is the link's content.
+pub fn makes_symlink(call: Call) -> bool {
+    matches!(call, Call::Symlink | Call::Symlinkat)
 }
 
 /// True when the descriptor argument alone determines the call's file.
