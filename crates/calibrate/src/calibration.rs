@@ -25,8 +25,8 @@ pub struct Calibration {
     pub cost: RequestCost,
     /// First reads of files that were just looked up. Unit: microseconds.
     pub first_read_us: Option<SampleSummary>,
-    /// Closes of files. Unit: microseconds.
-    pub close_us: Option<SampleSummary>,
+    /// Answers of the client's daemon. Unit: microseconds.
+    pub own_answer_us: Option<SampleSummary>,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
     /// Remarks, a sentence each.

@@ -29,6 +29,8 @@ pub struct ClientHabits {
     pub layout_asks: Option<bool>,
     /// Attributes are asked again after a read.
     pub read_spoils_attributes: Option<bool>,
+    /// The client's daemon answers for a name that the client knows to be absent: the kernel keeps none.
+    pub absences_ask_daemon: Option<bool>,
     /// Attributes that are forced from the server are asked, and not answered by the client.
     pub getattr_asks: Option<bool>,
     /// Stats of files that another process of this client made are asked.
@@ -87,9 +89,19 @@ impl ClientHabits {
             },
             layout_asks: probed.layout_asks(),
             read_spoils_attributes: probed.read_spoils_attributes(),
+            absences_ask_daemon: probed.absences_ask_daemon(),
             getattr_asks: asks(results.latencies(&alone(LoadOperation::Getattr, CaseCache::Cold))),
             own_stats_ask: asks(results.latencies(&alone(LoadOperation::Stat, CaseCache::Own))),
         }
+    }
+
+    /// Answers of the client's daemon. Unit: microseconds.
+    pub(super) fn own_answers(&self, probes: &Probes) -> Option<SampleSummary> {
+        let closes = SampleSummary::of(probes.closes.iter().copied())
+            .filter(|close| self.close_asks == Some(false) && close.p50 >= DAEMON_US);
+        let closes = if closes.is_some() { &*probes.closes } else { &[] };
+        let absences = if self.absences_ask_daemon == Some(true) { &*probes.absences } else { &[] };
+        SampleSummary::of(closes.iter().chain(absences).copied())
     }
 
     /// Habits that could not be told, with the reason. `idle`: an idle request, in microseconds.
@@ -139,6 +151,11 @@ impl Probed<'_> {
         Some(!self.asks(steps.look_within))
     }
 
+    fn absences_ask_daemon(&self) -> Option<bool> {
+        let look = SampleSummary::of(self.probes.absences.iter().copied())?.p50;
+        Some(look >= DAEMON_US && !self.asks(look))
+    }
+
     /// First reads long after the lookup take a request more than those soon after it. The quickest of each tell: a busy machine
     /// delays some.
     fn layout_asks(&self) -> Option<bool> {
@@ -159,6 +176,8 @@ impl Probed<'_> {
     }
 }
 
+/// A kernel answers sooner, a daemon later. Unit: microseconds.
+const DAEMON_US: f64 = 10.0;
 /// Unit: microseconds. A kernel answers within a few.
 const NEAR_US: f64 = 50.0;
 /// Unit: microseconds. A daemon answers within some 100, and within 200 on a busy machine.
@@ -221,6 +240,22 @@ mod tests {
         );
         assert_eq!((probed.listing_fills(), probed.read_spoils_attributes()), (Some(true), Some(true)));
         let nothing = Probed { probes: &Probes::default(), idle: 683.0, is_fuse: true };
+        assert_eq!(nothing.absences_ask_daemon(), None);
         assert_eq!((nothing.open_rides(), nothing.read_spoils_attributes()), (None, None));
+    }
+
+    #[test]
+    fn a_daemon_takes_longer_than_a_kernel_and_less_than_a_server() {
+        for (look, is_daemons) in [(2.5, false), (34.0, true), (200.0, false)] {
+            let probes = Probes { absences: vec![look; 12], closes: vec![60.0; 12], ..Probes::default() };
+            let probed = Probed { probes: &probes, idle: 230.0, is_fuse: true };
+            assert_eq!(probed.absences_ask_daemon(), Some(is_daemons), "{look}");
+            let habits = ClientHabits {
+                close_asks: Some(true),
+                absences_ask_daemon: Some(is_daemons),
+                ..ClientHabits::default()
+            };
+            assert_eq!(habits.own_answers(&probes).map(|own| own.p50), is_daemons.then_some(look));
+        }
     }
 }

@@ -21,7 +21,7 @@ const SOON_MS: u64 = 300;
 /// Steps of a file, in the order of the worker's.
 const FILE_STEPS: usize = 5;
 /// The same of a directory.
-const DIRECTORY_STEPS: usize = 3;
+const DIRECTORY_STEPS: usize = 4;
 
 /// The time of each step. Unit: microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +33,8 @@ pub(super) struct Probes {
     pub(super) reads: Vec<f64>,
     /// Of closes.
     pub(super) closes: Vec<f64>,
+    /// Of looks at names that were just found to be absent.
+    pub(super) absences: Vec<f64>,
 }
 
 /// Medians of the steps of a file. Unit: microseconds.
@@ -84,8 +86,9 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
             probes.files.push(FileSteps { rest, open, look, read, look_again });
         }
         if number == 0 {
-            probes.directories =
-                directories(&leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0))?);
+            let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0))?;
+            probes.directories = directories(&done);
+            probes.absences.extend(step(&done, DIRECTORY_STEPS, 3));
         }
     }
     Ok(probes)

@@ -225,6 +225,7 @@ impl Calibration {
             readdir_fills: self.habits.readdir_fills,
             layout_asks: self.habits.layout_asks,
             read_spoils_attributes: self.habits.read_spoils_attributes,
+            absences_ask_daemon: self.habits.absences_ask_daemon,
             requests_in_flight: self.requests_in_flight(),
             cpu_us: self.cost.cpu.map(|cpu| {
                 spread(
@@ -234,19 +235,14 @@ impl Calibration {
                 )
             }),
             time_shared: None,
-            own_answer_us: self.own_answer_us(),
+            own_answer_us: self.own_answer_us.map(|own| {
+                spread(&own, "closes of files and looks at known absences, which ask no server".into())
+            }),
             cpu_us_per_mb: self
                 .cost
                 .cpu_of_a_megabyte
                 .map(|cpu| spread(&cpu, "of all processes here that work for reading in order".into())),
         }
-    }
-
-    /// A close, where that does not ask; a kernel's own answers are too quick to matter.
-    fn own_answer_us(&self) -> Option<Figure> {
-        let close =
-            self.close_us.filter(|close| self.habits.close_asks == Some(false) && close.p50 >= DAEMON_US)?;
-        Some(spread(&close, "close of a file, which asks no server".into()))
     }
 
     /// The requests that one client has under way at once, by Little's law, where all clients together always get clearly more than one, and
@@ -321,8 +317,6 @@ impl Calibration {
 const MORE: f64 = 0.6;
 /// All clients together get less than so many times what one gets: then the server holds them back.
 const GAINS: f64 = 1.2;
-/// A kernel answers sooner, a daemon later. Unit: microseconds.
-const DAEMON_US: f64 = 10.0;
 /// With more than this part of the requests under way that threads wait for, nothing holds them back.
 const BENT: f64 = 0.5;
 
@@ -410,7 +404,7 @@ mod tests {
             habits: ClientHabits::default(),
             cost: RequestCost::default(),
             first_read_us: None,
-            close_us: None,
+            own_answer_us: None,
             skipped: Vec::new(),
             notes: Vec::new(),
             elapsed: Duration::ZERO,

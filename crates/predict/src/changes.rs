@@ -13,9 +13,9 @@ use std::collections::HashMap;
 /// Entering the mount, a process. Measured by `bench/run launch`. Unit: seconds.
 const ENTERING: f64 = 0.003;
 
-/// The time in which the image's server answers one request on the node. Measured by `bench/run run`: the first process of a node
-/// takes 0.2 s more than a further one, for some 4700 requests; a further one 0.1 s more than from a local disk, for some 2900
-/// calls on open files. Unit: seconds.
+/// The time in which the image's server answers one request on the node: the first one for a name, and each call on an open file.
+/// Measured by `bench/run run`: the first process of a node takes 0.2 s more than a further one, for some 4700 requests; a further one
+/// 0.1 s more than from a local disk, for some 2900 calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
 
 /// Requests of a node's processes for the image itself, as the rig's server counted them: the first looks the name up, opens it and
@@ -118,7 +118,9 @@ pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
         return ClientRules { readdir_fills: rules.readdir_fills, layout_asks: rules.layout_asks, ..KEPT };
     }
     let atomic_open = rules.atomic_open || (changes.atomic_open && rules.open_asks);
-    ClientRules { negative, atomic_open, ..rules }
+    // Names of an image are known to the kernel.
+    let absences_ask_daemon = rules.absences_ask_daemon && changes.image.is_none();
+    ClientRules { negative, atomic_open, absences_ask_daemon, ..rules }
 }
 
 /// A server on the node that keeps every answer for the run. Unit of lifetimes: seconds.
@@ -137,6 +139,7 @@ pub(crate) const KEPT: ClientRules = ClientRules {
     readdir_fills: false,
     layout_asks: false,
     read_spoils_attributes: false,
+    absences_ask_daemon: false,
 };
 
 /// The demand of a node whose processes start from an image. `plain` is the demand without. A change of the tree reaches the
@@ -150,7 +153,8 @@ pub(crate) fn from_image(
     warm: bool,
 ) -> Demand {
     let answered = but(&plain.waits(), |operation| !operation.is_change());
-    let answers = answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING };
+    let answers =
+        answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING } * scale.first_of(plain.processes);
     let local = |segment: &Segment| Segment {
         think: segment.think + ANSWERING * segment.own_answers,
         waits: but(&segment.waits, ServerOperation::is_change),

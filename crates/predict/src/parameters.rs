@@ -96,6 +96,7 @@ impl Gateways {
             readdir_fills: false,
             layout_asks: false,
             read_spoils_attributes: false,
+            absences_ask_daemon: gateway.absences_ask_daemon,
         }
     }
 }
@@ -131,6 +132,8 @@ pub struct ClientRules {
     pub layout_asks: bool,
     /// Reading makes attributes be asked again.
     pub read_spoils_attributes: bool,
+    /// The client's daemon answers for a name that is known to be absent.
+    pub absences_ask_daemon: bool,
 }
 
 /// From start to start a program does not take the same time: of 25 of one import from a warm local disk of an idle machine one in
@@ -282,6 +285,7 @@ impl ParameterChooser<'_> {
             readdir_fills: own.readdir_fills.unwrap_or(false),
             layout_asks: own.layout_asks.unwrap_or(false),
             read_spoils_attributes: own.read_spoils_attributes.unwrap_or(false),
+            absences_ask_daemon: own.absences_ask_daemon.unwrap_or(false),
         }
     }
 

@@ -16,6 +16,8 @@ const PAGE: [u8; 4096] = [0x51; 4096];
 
 /// The directory within each directory that is listed.
 const WITHIN: &str = "within";
+/// No file has this name.
+const ABSENT: &str = "absent";
 
 pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<PreparedPhase<'a>, Failed> {
     let failed = |errno| (steps.directory.clone(), errno);
@@ -94,9 +96,15 @@ fn of_file(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno>
     })
 }
 
-/// Opens, lists, looks at what is within.
+/// Opens, lists, looks at what is within, and for the second time at what is absent.
 fn of_directory(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let directory = clock.time(|| open_directory(resolved, "."))?;
     clock.time(|| entries(directory.as_fd()))?;
-    clock.time(|| rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)
+    clock.time(|| rustix::fs::statat(&directory, WITHIN, AtFlags::empty()))?;
+    let look_at_absent = || match rustix::fs::statat(&directory, ABSENT, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other.map(drop),
+    };
+    look_at_absent()?;
+    clock.time(look_at_absent)
 }

@@ -125,6 +125,8 @@ sections! {
         /// True if attributes are asked again after a file was read or a directory listed, as a FUSE client does for
         /// the time of the last access.
         read_spoils_attributes switch,
+        /// True if a daemon of the client (FUSE), and not the kernel, answers for a name that the client knows to be absent.
+        absences_ask_daemon switch,
         /// Requests of one client that may be under way at once.
         requests_in_flight COUNT,
         /// Processor time of client and server for one request; it matters where they share processors with the
@@ -136,7 +138,7 @@ sections! {
         /// A program's processor time where more processes run than there are cores, over that without interruption: what others
         /// did on the core has taken its place in the processor's caches.
         time_shared FACTOR,
-        /// An answer of the client without a server, such as to a close: some 100 for a daemon (FUSE), 0 or absent for a
+        /// An answer of the client without a server, such as to a close: some 50 for a daemon (FUSE), 0 or absent for a
         /// kernel. All of it is processor time. Unit: microseconds.
         own_answer_us MICROSECONDS,
     }

@@ -290,6 +290,18 @@ fn an_image_that_is_broadcast_is_read_once_and_takes_no_processor_and_no_server(
 }
 
 #[test]
+fn an_answer_of_an_image_to_the_first_process_of_a_node_serves_the_others() {
+    let script = misses(1000, 1, 0.0, 0.0);
+    let seconds = |processes| {
+        let question = of(1, image(ImageDelivery::Local));
+        let question = StartQuestion { processes, cores: Some(2.0), ..question };
+        asked(&script, &plain(3600.0), &question).seconds.p50
+    };
+    let (alone, crowd) = (seconds(1), seconds(8));
+    assert!(alone > 0.04 && crowd > alone && crowd < 1.5 * alone, "{alone} {crowd}");
+}
+
+#[test]
 fn what_a_program_changes_reaches_the_servers_from_an_image_too() {
     let mut script = program(3, 1e6);
     for operation in

@@ -47,8 +47,11 @@ pub(super) struct ScriptReader<'a> {
     sizes: HashMap<PathId, u64>,
     /// The end of the last call whose time has been passed on.
     since: Nanos,
-    /// Calls since the last act.
-    between: u64,
+    /// The recorder's cost since the last act. Unit: seconds.
+    cost: f64,
+    /// The same of the whole recording.
+    whole_cost: f64,
+    events: u64,
     last_end: Nanos,
     /// The thread of the last call on the tree, and its end.
     last_on_tree: Option<(ProcessId, ThreadId, Nanos)>,
@@ -63,21 +66,26 @@ impl<'a> ScriptReader<'a> {
         Ok(Self {
             recording,
             tree: WorkloadTree::new(&recording.paths, &recording.context, roots),
-            script: StartScript { overhead: overhead.a_call, ..StartScript::default() },
+            script: StartScript::default(),
             overhead,
             walks: HashMap::new(),
             positions: Positions::default(),
             mapped: Mapped::of(recording)?,
             sizes: recording.context.files.iter().map(|file| (file.path, file.size)).collect(),
             since: Nanos(0),
-            between: 0,
+            cost: 0.0,
+            whole_cost: 0.0,
+            events: 0,
             last_end: Nanos(0),
             last_on_tree: None,
         })
     }
 
     pub(super) fn event(&mut self, event: &Event) {
-        self.between += 1;
+        let cost = self.overhead.of_call(event);
+        self.cost += cost;
+        self.whole_cost += cost;
+        self.events += 1;
         self.last_end = self.last_end.max(event.end());
         let position = self.positions.follow(event);
         let paths = &self.recording.paths;
@@ -134,9 +142,9 @@ impl<'a> ScriptReader<'a> {
     fn think(&mut self, event: &Event) -> f64 {
         let was_network = self.tree.was_network(event.file_system);
         let until = if was_network { event.start } else { event.end() };
-        let gap = until.since(self.since).as_seconds() - self.overhead.a_call * self.between as f64;
+        let gap = until.since(self.since).as_seconds() - self.cost;
         self.since = self.since.max(event.end());
-        self.between = 0;
+        self.cost = 0.0;
         gap.max(0.0)
     }
 
@@ -175,7 +183,8 @@ impl<'a> ScriptReader<'a> {
         cut_walks(&mut self.script, &mut self.tree, is_there);
         let whole = self.recording.header.seconds.unwrap_or_else(|| self.last_end.as_seconds());
         let rest = whole.max(self.last_end.as_seconds()) - self.since.as_seconds();
-        self.script.tail = (rest - self.overhead.a_call * self.between as f64).max(0.0);
+        self.script.tail = (rest - self.cost).max(0.0);
+        self.script.overhead = self.whole_cost / self.events.max(1) as f64;
         let facts = |name: &TreeName| {
             let TreeName { parent, is_link, exists, is_top, is_directory, pages, .. } = *name;
             NameFacts { parent, is_link, exists, is_top, is_directory, is_gathered: false, pages }

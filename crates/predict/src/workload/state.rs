@@ -187,6 +187,9 @@ impl<'a> Caches<'a> {
         if !is_known && !progress.link {
             return self.ask_name(name, is_absent, now);
         }
+        if is_absent && self.rules.absences_ask_daemon {
+            return ProcessNeed::Own(None);
+        }
         let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
         if reads_link && !self.keeps(KeptAnswer::Link, self.known[name.0 as usize].link, now) {
             progress.link = true;

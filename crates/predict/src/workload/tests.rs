@@ -82,6 +82,18 @@ fn asked(deeds: &[(&[u32], bool, Deed)], rules: ClientRules, machine: Machine) -
 }
 
 #[test]
+fn a_daemon_answers_again_for_an_absence_that_its_client_knows() {
+    let own =
+        |rules, processes| demand(&script(&[MISS, MISS]), rules, &machine(processes, false)).own_answers();
+    let daemon = ClientRules { absences_ask_daemon: true, ..KEEPS };
+    assert_eq!((own(KEEPS, 1), own(KEEPS, 4)), (0.0, 0.0));
+    assert_eq!(own(daemon, 1), 1.0);
+    // One of four asks the server; the others ask for both again.
+    assert_eq!(own(daemon, 4), (1.0 + 3.0 * 2.0) / 4.0);
+    assert_eq!(own(ClientRules { negative: 0.0, ..daemon }, 1), 0.0);
+}
+
+#[test]
 fn a_client_asks_what_its_rules_say() {
     let forgets = ClientRules { positive: 0.0, negative: 0.0, ..KEEPS };
     let nothing = ClientRules { directory: 0.0, attributes: 0.0, ..forgets };
@@ -224,7 +236,7 @@ proptest! {
 
     #[test]
     fn whatever_is_done_the_replay_ends_and_more_processes_never_ask_less(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64, lives in any_lives(),
+        chosen in any_deeds(), switches in any::<[bool; 8]>(), rides in 0.0..0.01_f64, lives in any_lives(),
         cores in proptest::option::of(1u32..4),
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
@@ -239,7 +251,7 @@ proptest! {
     }
 }
 
-fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> ClientRules {
+fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 8]) -> ClientRules {
     let [positive, negative, directory, attributes] = lives;
     ClientRules {
         positive,
@@ -256,6 +268,7 @@ fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> ClientRules {
         readdir_fills: switches[4],
         layout_asks: switches[5],
         read_spoils_attributes: switches[6],
+        absences_ask_daemon: switches[7],
     }
 }
 
@@ -268,7 +281,7 @@ proptest! {
 
     #[test]
     fn a_replay_serves_another_client_only_where_that_asks_the_same(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), lives in any_lives(),
+        chosen in any_deeds(), switches in any::<[bool; 8]>(), lives in any_lives(),
         other in [0.5..2.0_f64, 0.5..2.0_f64, 0.5..2.0_f64, 0.5..2.0_f64], processes in 1u32..9, is_warm in any::<bool>(),
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
@@ -285,13 +298,13 @@ proptest! {
 
     #[test]
     fn lookup_and_open_in_one_request_never_ask_or_wait_more(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), keeps in any::<[bool; 4]>(), rides in any::<bool>(),
+        chosen in any_deeds(), switches in any::<[bool; 8]>(), keeps in any::<[bool; 4]>(), rides in any::<bool>(),
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
         let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
-        let [.., close, fills, layout, spoils] = switches;
+        let [.., close, fills, layout, spoils, absences] = switches;
         let demand = |atomic| {
-            let switches = [true, switches[1], atomic, close, fills, layout, spoils];
+            let switches = [true, switches[1], atomic, close, fills, layout, spoils, absences];
             let rules = rules_of(keeps.map(|keeps| if keeps { 3600.0 } else { 0.0 }), if rides { 3600.0 } else { 0.0 }, switches);
             demand(&script(&deeds), rules, &machine(1, false))
         };
@@ -302,15 +315,23 @@ proptest! {
 }
 
 /// A profile whose client follows some rules; 1 ms from a server that does 5000 requests a second.
-fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
+fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 8]) -> Profile {
     let exact = |value| Some(Figure::exact(value));
     let mut profile = Profile::new("any", ProfileKind::Measured);
     profile.network.round_trip_us = exact(1000.0);
     profile.metadata.servers = exact(1.0);
     profile.rates.lookup = exact(5000.0);
     let [positive_seconds, negative_seconds, directory_seconds, attribute_seconds] = lives.map(exact);
-    let [open_asks, open_directory_asks, atomic_open, close_asks, readdir_fills, layout_asks, spoils] =
-        switches.map(Some);
+    let [
+        open_asks,
+        open_directory_asks,
+        atomic_open,
+        close_asks,
+        readdir_fills,
+        layout_asks,
+        spoils,
+        absences,
+    ] = switches.map(Some);
     profile.client = ClientSection {
         positive_seconds,
         negative_seconds,
@@ -327,6 +348,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         readdir_fills,
         layout_asks,
         read_spoils_attributes: spoils,
+        absences_ask_daemon: absences,
         requests_in_flight: exact(8.0),
         cpu_us: exact(100.0),
         cpu_us_per_mb: exact(2000.0),
@@ -340,7 +362,7 @@ proptest! {
 
     #[test]
     fn more_processes_on_a_node_never_take_less_time(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64,
+        chosen in any_deeds(), switches in any::<[bool; 8]>(), rides in 0.0..0.01_f64,
         lives in any_lives(),
         cores in proptest::option::of(1.0f64..4.0), is_shared_host in any::<bool>(), is_warm in any::<bool>(),
         nodes in 1u64..2000, processes in 1u32..20, more in 1u32..20,
