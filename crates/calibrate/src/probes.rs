@@ -88,7 +88,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
         if number == 0 {
             let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0))?;
             probes.directories = directories(&done);
-            probes.absences.extend(step(&done, DIRECTORY_STEPS, 3));
+            probes.absences = step(&done, DIRECTORY_STEPS, 3).collect();
         }
     }
     Ok(probes)

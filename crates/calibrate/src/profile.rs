@@ -236,7 +236,7 @@ impl Calibration {
             }),
             time_shared: None,
             own_answer_us: self.own_answer_us.map(|own| {
-                spread(&own, "closes of files and looks at known absences, which ask no server".into())
+                spread(&own, "closes of files and looks at names known as absent, as far as the client's daemon answers them".into())
             }),
             cpu_us_per_mb: self
                 .cost

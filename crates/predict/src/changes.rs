@@ -153,8 +153,9 @@ pub(crate) fn from_image(
     warm: bool,
 ) -> Demand {
     let answered = but(&plain.waits(), |operation| !operation.is_change());
-    let answers =
-        answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING } * scale.first_of(plain.processes);
+    let answers = answered.0.iter().sum::<f64>()
+        * if warm { 0.0 } else { ANSWERING }
+        * scale.share_of_first(plain.processes);
     let local = |segment: &Segment| Segment {
         think: segment.think + ANSWERING * segment.own_answers,
         waits: but(&segment.waits, ServerOperation::is_change),

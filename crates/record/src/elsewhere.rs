@@ -73,7 +73,7 @@ fn file(observed: &ObservedCall<'_>, fd: Fd, path: &[u8], place: CallPlace) -> O
     let is_absent = matches!(observed.outcome, Outcome::Failure(errno) if errno.is_absence());
     let follows = follows_last(observed.call, observed.arguments.flags, place) || path.ends_with(b"/");
     if follows && !is_absent {
-        match open(thread, &path)? {
+        match open(thread, &path, OFlags::empty())? {
             Opened::Named(name) => return Some(name),
             Opened::Uncached => return None,
             Opened::Nothing => {}
@@ -92,8 +92,9 @@ fn below<'a>(path: &'a [u8], root: &[u8]) -> Option<&'a [u8]> {
     path.strip_prefix(root).filter(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// The name of a file whose last components need not exist: the longest directory that does, and the rest as it was asked. Only a
-/// call that failed for absence may lack a directory that the caches do not tell: any other call has walked it, maybe by a link.
+/// The name of a file whose last components need not exist: the longest directory that does, and the rest as it was asked. A directory
+/// that the caches do not tell counts as absent only for a call that failed for absence, and only where it is no link: any other call has
+/// walked it.
 fn last_of(thread: Pid, path: &[u8], is_absent: bool) -> Option<Vec<u8>> {
     let mut end = path.len() - path.iter().rev().take_while(|&&byte| byte == b'/').count();
     loop {
@@ -105,10 +106,13 @@ fn last_of(thread: Pid, path: &[u8], is_absent: bool) -> Option<Vec<u8>> {
         }
         let directory = match slash {
             0 => Opened::Named(root(thread)?),
-            _ => open(thread, &path[..slash])?,
+            _ => open(thread, &path[..slash], OFlags::empty())?,
         };
-        if directory == Opened::Uncached && !is_absent {
-            return None;
+        if directory == Opened::Uncached {
+            let is_link = matches!(open(thread, &path[..slash], OFlags::NOFOLLOW)?, Opened::Named(_));
+            if is_link || !is_absent {
+                return None;
+            }
         }
         if let Opened::Named(mut name) = directory {
             if name == b"/" {
@@ -136,20 +140,21 @@ enum Opened {
     Uncached,
 }
 
-/// Follows a name from the root of a thread, from the kernel's caches alone. None, where the kernel cannot be asked so.
-fn open(thread: Pid, path: &[u8]) -> Option<Opened> {
+/// Follows a name from the root of a thread, from the kernel's caches alone; with `O_NOFOLLOW` not a link at its end. `None` where the
+/// kernel cannot be asked so.
+fn open(thread: Pid, path: &[u8], follow: OFlags) -> Option<Opened> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let root = rustix::fs::open(format!("/proc/{thread}/root"), flags | OFlags::DIRECTORY, Mode::empty());
-    let root = root.ok()?;
+    let root = format!("/proc/{thread}/root");
+    let root = rustix::fs::open(root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::CACHED;
     for _ in 0..TRIES {
-        match rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve) {
+        match rustix::fs::openat2(&root, path, flags | follow, Mode::empty(), resolve) {
             Ok(file) => {
-                let name = link(Pid(std::process::id() as i32), &format!("fd/{}", file.as_fd().as_raw_fd()));
+                let name = link(facts::ourselves(), &format!("fd/{}", file.as_fd().as_raw_fd()));
                 return Some(name.map_or(Opened::Nothing, Opened::Named));
             }
             Err(Errno::AGAIN) => {}
-            // Before Linux 5.12 and 5.6.
+            // Linux before 5.12 has no `RESOLVE_CACHED`, and before 5.6 no `openat2`.
             Err(Errno::INVAL | Errno::NOSYS) => return None,
             Err(_) => return Some(Opened::Nothing),
         }

@@ -18,6 +18,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 
+/// The recorder's own process.
+pub(crate) fn ourselves() -> Pid {
+    Pid(std::process::id() as i32)
+}
+
 /// The target of a magic link of a process, such as `exe`, `cwd`, `fd/3`.
 pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{process}/{name}")).ok()?;
@@ -37,7 +42,7 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 /// The path of an open directory, if the kernel tells it.
 fn told_path(directory: &OwnedFd) -> Option<Vec<u8>> {
-    link(Pid(std::process::id() as i32), &format!("fd/{}", directory.as_raw_fd()))
+    link(ourselves(), &format!("fd/{}", directory.as_raw_fd()))
 }
 
 /// The path of a directory, from the names by which the directories above know it.
@@ -199,7 +204,7 @@ pub(crate) fn mounts(process: Pid, namespace: u64) -> Vec<Mount> {
 pub(crate) fn mounts_below(process: Pid, namespace: u64, root: &str) -> Vec<Mount> {
     let device = attributes(format!("/proc/{process}/root").as_bytes())
         .map(|facts| rustix::fs::makedev(facts.stx_dev_major, facts.stx_dev_minor));
-    let ours = mounts(Pid(std::process::id() as i32), namespace);
+    let ours = mounts(ourselves(), namespace);
     let below = ours.into_iter().find(|mount| Some(mount.device) == device);
     let below = below.map(|mount| Mount { mount_point: root.to_owned(), ..mount });
     let seen = mounts(process, namespace).into_iter().map(|mount| {
@@ -290,7 +295,7 @@ mod tests {
 
     #[test]
     fn this_process_has_a_program_and_mounts() {
-        let me = Pid(std::process::id() as i32);
+        let me = ourselves();
         assert!(link(me, "exe").is_some_and(|program| program.starts_with(b"/")));
         assert!(!mounts(me, mount_namespace(me).unwrap()).is_empty());
         assert!(!launched(me).arguments.is_empty());

@@ -132,7 +132,7 @@ impl Recorder {
             mounts: HashMap::new(),
             mount_count: 0,
             namespaces: HashMap::new(),
-            namespace: facts::mount_namespace(Pid(std::process::id() as i32)),
+            namespace: facts::mount_namespace(facts::ourselves()),
             unnamed: 0,
             unseen: HashSet::new(),
             looker: PageLooker::new(),
@@ -501,7 +501,7 @@ impl Recorder {
     fn look_at_mounts(&mut self, pid: Pid, process: ProcessId, at: Nanos) {
         let pid = match self.view {
             EngineView::OfProcess => pid,
-            EngineView::OfRecorder => Pid(std::process::id() as i32),
+            EngineView::OfRecorder => facts::ourselves(),
         };
         let Some(namespace) = facts::mount_namespace(pid) else { return };
         if self.namespaces.insert(process, namespace) != Some(namespace) {
@@ -510,9 +510,7 @@ impl Recorder {
         // A process with a root of its own sees mount points from there on, and the trace names them from the namespace's.
         let mounts = match facts::link(pid, "root").filter(|root| root != b"/") {
             None => facts::mounts(pid, namespace),
-            Some(_) if Some(namespace) == self.namespace => {
-                facts::mounts(Pid(std::process::id() as i32), namespace)
-            }
+            Some(_) if Some(namespace) == self.namespace => facts::mounts(facts::ourselves(), namespace),
             Some(root) => facts::mounts_below(pid, namespace, &quell_base::escape(root)),
         };
         self.add_mounts(mounts, namespace);
@@ -551,7 +549,7 @@ impl Recorder {
 
     /// Adds mounts that autofs and CVMFS made on demand, without a call of the command.
     fn add_automounts(&mut self) {
-        let me = Pid(std::process::id() as i32);
+        let me = facts::ourselves();
         if let Some(namespace) = facts::mount_namespace(me).filter(|seen| self.mounts.contains_key(seen)) {
             self.add_mounts(facts::mounts(me, namespace), namespace);
         }

@@ -1,5 +1,6 @@
 //! The controlling terminal and its foreground group.
 
+use crate::facts;
 use quell_trace::Pid;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid as KernelPid;
@@ -24,7 +25,7 @@ impl Terminal {
 
     /// True when this process is in that group.
     pub(crate) fn is_ours(&self) -> bool {
-        self.foreground() == group_of(Pid(std::process::id() as i32))
+        self.foreground() == group_of(facts::ourselves())
     }
 
     /// Puts another group of the session in the foreground.

@@ -133,7 +133,7 @@ impl WatchScope {
     /// The processes of the scope that run now. A process in uninterruptible sleep is left for a later look: attaching to it may
     /// block.
     fn find(&self) -> BTreeSet<Pid> {
-        let ourselves = Pid(std::process::id() as i32);
+        let ourselves = facts::ourselves();
         let above = ancestors(ourselves);
         let all = facts::processes().into_iter().map(|(process, _)| process);
         let sleeps = |process| ProcessStat::read(process).is_none_or(|stat| stat.state() == Some('D'));

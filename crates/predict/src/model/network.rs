@@ -88,9 +88,9 @@ impl Scale {
         if self.nodes > 1.0 { self.skew } else { 0.0 }
     }
 
-    /// The part of a node's processor time that each process has of work which the first one does while the others wait for it. All
-    /// parts together keep the cores as busy as the first processes do.
-    pub(crate) fn first_of(&self, processes: f64) -> f64 {
+    /// Each process's share of work that the first process of a node does while the others wait for it: with these shares, all
+    /// processes keep the cores busy for as long as the first ones work. Range: above 0, at most 1.
+    pub(crate) fn share_of_first(&self, processes: f64) -> f64 {
         let Some(cores) = self.cores else { return 1.0 };
         let nodes = if self.is_shared_host { self.nodes } else { 1.0 };
         ((cores / nodes).max(1.0) / processes.max(1.0)).min(1.0)

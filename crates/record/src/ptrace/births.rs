@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_orphan_belongs_to_whom_it_was_handed_on() {
-        let (me, command) = (Pid(std::process::id() as i32), Pid(1));
+        let (me, command) = (crate::facts::ourselves(), Pid(1));
         let parent = Pid(std::os::unix::process::parent_id() as i32);
         let adopted = |is_traced: bool| orphan(me, |_| is_traced, command, Nanos(0)).unwrap();
         assert_eq!((adopted(true).parent, adopted(true).kind), (Some(parent), BirthKind::Process));

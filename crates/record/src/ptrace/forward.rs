@@ -147,7 +147,7 @@ impl Forwarding {
         if !FORWARDED.contains(&signal) {
             return false;
         }
-        let is_forwarded = stopped.sender() == Some(Pid(std::process::id() as i32));
+        let is_forwarded = stopped.sender() == Some(facts::ourselves());
         let sender = if is_forwarded { self.shared.origin(signal) } else { stopped.sender() };
         let Some(sender) = sender else { return false };
         self.delivered.retain(|delivered| delivered.at.elapsed() < ONE_SIGNAL);
@@ -184,7 +184,7 @@ impl Forwarding {
     /// command without terminal may be stopped and continued by any process, which does not know of the recorder.
     pub(super) fn stop_with(&self, command: Pid, signal: i32) {
         let Some(group) = terminal::group_of(command) else { return };
-        let is_one_job = Some(group) == terminal::group_of(Pid(std::process::id() as i32));
+        let is_one_job = Some(group) == terminal::group_of(facts::ourselves());
         let terminal = Terminal::open().filter(|terminal| terminal.foreground() == Some(group));
         if terminal.is_none() && !(is_one_job && STOPPING.contains(&signal)) {
             return;
@@ -261,5 +261,5 @@ impl Shared {
 
 /// True when the sender is a recorded process: its signal was meant for its parent or its group, not for the command.
 fn is_own_tracee(sender: Pid) -> bool {
-    facts::tracer(sender) == Some(Pid(std::process::id() as i32))
+    facts::tracer(sender) == Some(facts::ourselves())
 }

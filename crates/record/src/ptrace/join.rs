@@ -55,7 +55,7 @@ pub(crate) fn processes(numbers: &[Pid]) -> Result<Vec<Pid>, RecordError> {
 }
 
 fn known_barrier(process: Pid, thread: Pid) -> Option<JoinBarrier> {
-    let ourselves = Pid(std::process::id() as i32);
+    let ourselves = facts::ourselves();
     if ProcessStat::read(thread)?.field(9).is_some_and(|flags| flags & THREAD_OF_KERNEL != 0) {
         return Some(JoinBarrier::KernelThread);
     }

@@ -217,7 +217,7 @@ fn is_gone(thread: Pid, error: &io::Error) -> bool {
 /// True for a thread that the kernel attached to this recorder when a traced thread created it: `/proc` may show it before its
 /// creator's stop reports it.
 fn is_traced_by_us(thread: Pid) -> bool {
-    facts::tracer(thread) == Some(Pid(std::process::id() as i32))
+    facts::tracer(thread) == Some(facts::ourselves())
 }
 
 /// The barrier of a process that refused.

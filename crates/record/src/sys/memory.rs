@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn me() -> Pid {
-        Pid(std::process::id() as i32)
+        crate::facts::ourselves()
     }
 
     #[test]

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn this_process_is_met_once_with_its_parent() {
-        let me = Pid(std::process::id() as i32);
+        let me = facts::ourselves();
         let mut processes = Processes::new(stat(me).unwrap().parent);
         processes.begin();
         let mut news = Vec::new();
