@@ -2,7 +2,7 @@
 
 use super::bounds::CalibrationBounds;
 use super::caching::CacheLifetime;
-use super::cost::RequestCost;
+use super::cost::MeasuredCosts;
 use super::habits::ClientHabits;
 use super::series::CalibrationResults;
 use super::statistics::SampleSummary;
@@ -22,11 +22,13 @@ pub struct Calibration {
     /// The calls that cost a request.
     pub habits: ClientHabits,
     /// The cost of a request and of data to a program.
-    pub cost: RequestCost,
+    pub cost: MeasuredCosts,
     /// First reads of files that were just looked up. Unit: microseconds.
     pub first_read_us: Option<SampleSummary>,
-    /// Answers of the client's daemon. Unit: microseconds.
+    /// Answers of the client's daemon, each after some computing. Unit: microseconds.
     pub own_answer_us: Option<SampleSummary>,
+    /// The same in a row. Unit: microseconds.
+    pub own_answer_in_a_row_us: Option<SampleSummary>,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
     /// Remarks, a sentence each.

@@ -11,8 +11,8 @@
 //! A process that works for the load takes more processor time under load than just before, in every pair of windows; one that is
 //! busy with something else does so by chance, once in two. So a machine that is busy otherwise disturbs little.
 //!
-//! The load computes before each request, as programs do. Without that, daemon and server stay awake and in the processor's
-//! caches, and a request costs a half to two thirds of what it costs a program.
+//! The load computes before each request, as programs do, and then it asks in a row: daemon and server stay awake and in the
+//! processor's caches, and a request costs a half to two thirds.
 
 use super::leader::{ClientChoice, Leader, names};
 use super::reads::{self, Content};
@@ -20,6 +20,7 @@ use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
 use crate::workers::{DataAccess, DataTransfer, NameOperations, PhaseResult, PhaseTask};
+use quell_predict::profile::COMPUTING_US;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -29,19 +30,27 @@ const STEP: &str = "what a request costs a program";
 const PAIRS: u32 = 6;
 const REST: Duration = Duration::from_millis(300);
 const LOAD: Duration = Duration::from_millis(500);
+/// No request is quicker: a load has so many names. One that ends sooner is begun again. Unit: microseconds.
+const QUICKEST_US: u64 = 50;
 
-/// Computing between two requests: 1.1 s with 2700 requests is an import of Python's. Unit: microseconds.
-pub(super) const COMPUTING_US: u64 = 400;
+/// The costs that were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeasuredCosts {
+    /// Of a request after [`COMPUTING_US`] of computing.
+    pub after_computing: RequestCost,
+    /// Of one right after another.
+    pub in_a_row: RequestCost,
+    /// Processor time of a million bytes that are read in order. Unit: microseconds.
+    pub cpu_of_a_megabyte: Option<SampleSummary>,
+}
 
-/// The costs that were found. Unit: microseconds.
+/// The cost of a request. Unit: microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestCost {
     /// From asking to the answer, while no other process asks.
     pub latency: Option<SampleSummary>,
-    /// Processor time of a request.
+    /// Processor time.
     pub cpu: Option<SampleSummary>,
-    /// Processor time of a million bytes that are read in order.
-    pub cpu_of_a_megabyte: Option<SampleSummary>,
 }
 
 /// Processor time of each process. Unit: seconds.
@@ -67,34 +76,43 @@ struct RestAndLoad {
     computed: f64,
 }
 
-/// Measures both. A part is `None`, with a note, where `/proc` shows no process that works for it; and that of data where there is no file.
-pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<RequestCost, CalibrateError> {
-    let mut latencies = Vec::new();
-    let requests = measured(leader, 0.0, "a request", &mut |leader| {
-        let done = ask(leader)?;
-        latencies.extend(done.latencies.iter().map(|nanoseconds| *nanoseconds as f64 / 1e3));
-        Ok((done.count as f64, done.computed as f64 / 1e9))
-    })?;
+/// Measures all. A part is `None`, with a note, where `/proc` shows no process that works for it; and that of data where there is no file.
+pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<MeasuredCosts, CalibrateError> {
+    let after_computing = of_requests(leader, 0.0, "a request", COMPUTING_US)?;
+    let in_a_row = of_requests(leader, 1.0 / 3.0, "a request in a row", 0)?;
     let megabytes = match file {
-        Some(file) => measured(leader, 0.5, "a megabyte", &mut |leader| {
+        Some(file) => measured(leader, 2.0 / 3.0, "a megabyte", &mut |leader| {
             let bytes = read(leader, file)?.count as f64 * DataAccess::Sequential.bytes() as f64;
             Ok((bytes / 1e6, 0.0))
         })?,
         None => None,
     };
-    Ok(RequestCost { latency: SampleSummary::of(latencies), cpu: requests, cpu_of_a_megabyte: megabytes })
+    Ok(MeasuredCosts { after_computing, in_a_row, cpu_of_a_megabyte: megabytes })
+}
+
+/// Of requests with so much computing before each.
+fn of_requests(
+    leader: &mut Leader<'_>,
+    done: f64,
+    what: &str,
+    computing_us: u64,
+) -> Result<RequestCost, CalibrateError> {
+    let mut latencies = Vec::new();
+    let cpu = measured(leader, done, what, &mut |leader| {
+        let done = ask(leader, computing_us)?;
+        latencies.extend(done.latencies.iter().map(|nanoseconds| *nanoseconds as f64 / 1e3));
+        Ok((done.count as f64, done.computed as f64 / 1e9))
+    })?;
+    Ok(RequestCost { latency: SampleSummary::of(latencies), cpu })
 }
 
 /// One process asks for names that are not there, and computes in between.
-fn ask(leader: &mut Leader<'_>) -> Result<PhaseResult, CalibrateError> {
+fn ask(leader: &mut Leader<'_>, computing_us: u64) -> Result<PhaseResult, CalibrateError> {
     let directory = leader.directory(ClientChoice::Ours)?;
     let limit_ms = u64::try_from(LOAD.as_millis()).unwrap_or(u64::MAX);
-    let count = 1000 * limit_ms / COMPUTING_US;
+    let count = 1000 * limit_ms / computing_us.max(QUICKEST_US);
     let absent = names(LoadOperation::StatAbsent, &directory, "n", 0, count);
-    leader.one(
-        ClientChoice::Ours,
-        PhaseTask::Names(NameOperations { limit_ms, computing_us: COMPUTING_US, ..absent }),
-    )
+    leader.one(ClientChoice::Ours, PhaseTask::Names(NameOperations { limit_ms, computing_us, ..absent }))
 }
 
 /// One process reads the whole file in order, without pages of it.
@@ -115,7 +133,7 @@ fn measured(
 ) -> Result<Option<SampleSummary>, CalibrateError> {
     let mut pairs = Vec::new();
     for number in 0..PAIRS {
-        if !leader.begins(STEP, done + 0.5 * f64::from(number) / f64::from(PAIRS)) {
+        if !leader.begins(STEP, done + f64::from(number) / f64::from(3 * PAIRS)) {
             break;
         }
         pairs.push(pair(leader, load)?);

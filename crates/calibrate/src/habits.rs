@@ -4,7 +4,7 @@
 //! A client that is a daemon (FUSE) takes a time of its own to answer: what it answers by itself is told from what it asks
 //! only where the way to the server is long ([`FAR_US`]); what the kernel answers is told much sooner ([`NEAR_US`]).
 
-use super::probes::{FileSteps, Probes};
+use super::probes::{FileSteps, OwnAnswers, Probes};
 use super::series::IDLE;
 use super::series::{CalibrationCase, CalibrationResults, CaseCache, CaseKind, CaseLayout};
 use super::statistics::SampleSummary;
@@ -96,11 +96,11 @@ impl ClientHabits {
     }
 
     /// Answers of the client's daemon. Unit: microseconds.
-    pub(super) fn own_answers(&self, probes: &Probes) -> Option<SampleSummary> {
-        let closes = SampleSummary::of(probes.closes.iter().copied())
+    pub(super) fn own_answers(&self, probed: &OwnAnswers) -> Option<SampleSummary> {
+        let closes = SampleSummary::of(probed.closes.iter().copied())
             .filter(|close| self.close_asks == Some(false) && close.p50 >= DAEMON_US);
-        let closes = if closes.is_some() { &*probes.closes } else { &[] };
-        let absences = if self.absences_ask_daemon == Some(true) { &*probes.absences } else { &[] };
+        let closes = if closes.is_some() { &*probed.closes } else { &[] };
+        let absences = if self.absences_ask_daemon == Some(true) { &*probed.absences } else { &[] };
         SampleSummary::of(closes.iter().chain(absences).copied())
     }
 
@@ -152,7 +152,7 @@ impl Probed<'_> {
     }
 
     fn absences_ask_daemon(&self) -> Option<bool> {
-        let look = SampleSummary::of(self.probes.absences.iter().copied())?.p50;
+        let look = SampleSummary::of(self.probes.own_answers.absences.iter().copied())?.p50;
         Some(look >= DAEMON_US && !self.asks(look))
     }
 
@@ -247,7 +247,8 @@ mod tests {
     #[test]
     fn a_daemon_takes_longer_than_a_kernel_and_less_than_a_server() {
         for (look, is_daemons) in [(2.5, false), (34.0, true), (200.0, false)] {
-            let probes = Probes { absences: vec![look; 12], closes: vec![60.0; 12], ..Probes::default() };
+            let own_answers = OwnAnswers { absences: vec![look; 12], closes: vec![60.0; 12] };
+            let probes = Probes { own_answers, ..Probes::default() };
             let probed = Probed { probes: &probes, idle: 230.0, is_fuse: true };
             assert_eq!(probed.absences_ask_daemon(), Some(is_daemons), "{look}");
             let habits = ClientHabits {
@@ -255,7 +256,10 @@ mod tests {
                 absences_ask_daemon: Some(is_daemons),
                 ..ClientHabits::default()
             };
-            assert_eq!(habits.own_answers(&probes).map(|own| own.p50), is_daemons.then_some(look));
+            assert_eq!(
+                habits.own_answers(&probes.own_answers).map(|own| own.p50),
+                is_daemons.then_some(look)
+            );
         }
     }
 }

@@ -38,7 +38,7 @@ mod workers;
 pub use bounds::{CalibrationBounds, MOST_ITEMS};
 pub use caching::{CacheLifetime, LifetimeVerdict};
 pub use calibration::Calibration;
-pub use cost::RequestCost;
+pub use cost::{MeasuredCosts, RequestCost};
 pub use error::CalibrateError;
 pub use fit::{ClosedLaw, ClosedLawPoint, fit};
 pub use habits::{ClientHabits, OpenRides};

@@ -1,11 +1,11 @@
 //! Single calls on files and directories of the second client, timed by one process while no other asks: what the first open
 //! after a lookup costs, and how long after it; what reading a file does to its attributes; what opening a directory costs.
 
-use super::cost::COMPUTING_US;
 use super::leader::{ClientChoice, Leader};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
 use crate::workers::{CallSubject, PhaseResult, PhaseTask, Steps};
+use quell_predict::profile::COMPUTING_US;
 
 const STEP: &str = "which calls ask";
 
@@ -31,6 +31,15 @@ pub(super) struct Probes {
     pub(super) directories: Option<DirectorySteps>,
     /// Of first reads soon after the file's lookup.
     pub(super) reads: Vec<f64>,
+    /// Of calls after some computing that a daemon may answer.
+    pub(super) own_answers: OwnAnswers,
+    /// The same in a row.
+    pub(super) own_answers_in_a_row: OwnAnswers,
+}
+
+/// The time of calls that a daemon may answer by itself. Unit: microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct OwnAnswers {
     /// Of closes.
     pub(super) closes: Vec<f64>,
     /// Of looks at names that were just found to be absent.
@@ -70,25 +79,29 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
             return Ok(probes);
         }
         let directory = leader.directory(ClientChoice::Second)?;
-        let steps = |of, rest_ms| {
+        let steps = |of, rest_ms, computing_us| {
             let directory = directory.clone();
-            PhaseTask::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us: COMPUTING_US })
+            PhaseTask::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us })
         };
-        leader.one(ClientChoice::Second, steps(CallSubject::New, 0))?;
-        let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, *rest_ms))?;
+        leader.one(ClientChoice::Second, steps(CallSubject::New, 0, 0))?;
+        let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, *rest_ms, COMPUTING_US))?;
         let median = |at| median(&done, FILE_STEPS, at);
         if *rest_ms <= SOON_MS {
             probes.reads.extend(step(&done, FILE_STEPS, 2));
         }
-        probes.closes.extend(step(&done, FILE_STEPS, 4));
+        probes.own_answers.closes.extend(step(&done, FILE_STEPS, 4));
         if let [Some(open), Some(look), Some(read), Some(look_again)] = [0, 1, 2, 3].map(median) {
             let rest = *rest_ms as f64 / 1e3;
             probes.files.push(FileSteps { rest, open, look, read, look_again });
         }
         if number == 0 {
-            let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0))?;
+            let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0, COMPUTING_US))?;
             probes.directories = directories(&done);
-            probes.absences = step(&done, DIRECTORY_STEPS, 3).collect();
+            probes.own_answers.absences = step(&done, DIRECTORY_STEPS, 3).collect();
+            let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0, 0))?;
+            probes.own_answers_in_a_row.absences = step(&done, DIRECTORY_STEPS, 3).collect();
+            let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, 0, 0))?;
+            probes.own_answers_in_a_row.closes = step(&done, FILE_STEPS, 4).collect();
         }
     }
     Ok(probes)

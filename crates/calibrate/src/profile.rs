@@ -2,6 +2,7 @@
 
 use super::caching::{CacheLifetime, LifetimeVerdict};
 use super::calibration::Calibration;
+use super::cost::RequestCost;
 use super::fit::ClosedLaw;
 use super::habits::OpenRides;
 use super::series::IDLE;
@@ -17,9 +18,16 @@ use quell_predict::profile::{
 impl Calibration {
     /// The profile. What was not measured is absent in it.
     pub fn profile(&self, name: &str, note: String) -> Profile {
+        let in_a_row = &self.cost.in_a_row;
         Profile {
             note: Some(note),
-            network: NetworkSection { round_trip_us: self.round_trip_us(), ..NetworkSection::default() },
+            network: NetworkSection {
+                round_trip_us: self.round_trip_us(),
+                round_trip_in_a_row_us: in_a_row
+                    .latency
+                    .map(|latency| self.way(latency, "a process in a row")),
+                ..NetworkSection::default()
+            },
             // Clients cannot tell several servers from a faster one: the rates below are those of all together.
             metadata: MetadataSection {
                 servers: Some(Figure::exact(1.0)),
@@ -36,12 +44,16 @@ impl Calibration {
         }
     }
 
-    /// A program's request without what the server works on it.
+    /// The way of a program's request, where it computes in between.
     fn round_trip_us(&self) -> Option<Figure> {
-        let (idle, of) = match self.cost.latency {
-            Some(latency) => (latency, "a process that computes in between"),
-            None => (self.results.latencies(&IDLE)?, "one process"),
-        };
+        match self.cost.after_computing.latency {
+            Some(latency) => Some(self.way(latency, "a process that computes in between")),
+            None => Some(self.way(self.results.latencies(&IDLE)?, "one process")),
+        }
+    }
+
+    /// A request without what the server works on it.
+    fn way(&self, idle: SampleSummary, of: &str) -> Figure {
         // By the rate that the profile names, so that both together are the request that was measured.
         let rate = self.rate(LoadOperation::StatAbsent, CaseCache::Cold);
         let service = rate.map_or(0.0, |rate| 1e6 / rate.p50).min(idle.p10);
@@ -49,7 +61,7 @@ impl Calibration {
             "stat of absent names by {of}, without the {service:.0} us of service that the server's rate gives"
         );
         let spread = Figure::spread(idle.p10 - service, idle.p50 - service, idle.p90 - service);
-        Some(spread.count(idle.count as u64).source(how))
+        spread.count(idle.count as u64).source(how)
     }
 
     fn server_rates(&self) -> RatesSection {
@@ -208,6 +220,14 @@ impl Calibration {
     }
 
     fn client(&self) -> ClientSection {
+        let cpu = |cost: RequestCost, how| {
+            let of = "of all processes here that work for stats of absent names";
+            cost.cpu.map(|cpu| spread(&cpu, format!("{of}, {how}")))
+        };
+        let own_answers = |answers: Option<SampleSummary>, how| {
+            let of = "closes of files and looks at names known as absent, as far as the client's daemon answers them";
+            answers.map(|own| spread(&own, format!("{of}, {how}")))
+        };
         let lifetime =
             |aspect| self.lifetimes.iter().find(|lifetime| lifetime.aspect == aspect).and_then(seconds);
         ClientSection {
@@ -227,17 +247,11 @@ impl Calibration {
             read_spoils_attributes: self.habits.read_spoils_attributes,
             absences_ask_daemon: self.habits.absences_ask_daemon,
             requests_in_flight: self.requests_in_flight(),
-            cpu_us: self.cost.cpu.map(|cpu| {
-                spread(
-                    &cpu,
-                    "of all processes here that work for stats of absent names, with computing in between"
-                        .into(),
-                )
-            }),
+            cpu_us: cpu(self.cost.after_computing, "with computing in between"),
+            cpu_in_a_row_us: cpu(self.cost.in_a_row, "in a row"),
             time_shared: None,
-            own_answer_us: self.own_answer_us.map(|own| {
-                spread(&own, "closes of files and looks at names known as absent, as far as the client's daemon answers them".into())
-            }),
+            own_answer_us: own_answers(self.own_answer_us, "with computing in between"),
+            own_answer_in_a_row_us: own_answers(self.own_answer_in_a_row_us, "in a row"),
             cpu_us_per_mb: self
                 .cost
                 .cpu_of_a_megabyte
@@ -390,7 +404,7 @@ fn outlasting(seen: f64) -> Figure {
 mod tests {
     use super::*;
     use crate::bounds::CalibrationBounds;
-    use crate::cost::RequestCost;
+    use crate::cost::MeasuredCosts;
     use crate::habits::ClientHabits;
     use crate::series::{CalibrationResults, CaseRun};
     use std::time::Duration;
@@ -402,9 +416,10 @@ mod tests {
             results,
             lifetimes: Vec::new(),
             habits: ClientHabits::default(),
-            cost: RequestCost::default(),
+            cost: MeasuredCosts::default(),
             first_read_us: None,
             own_answer_us: None,
+            own_answer_in_a_row_us: None,
             skipped: Vec::new(),
             notes: Vec::new(),
             elapsed: Duration::ZERO,

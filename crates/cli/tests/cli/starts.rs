@@ -70,6 +70,23 @@ fn computing_is_told_without_the_cost_of_the_recorder() {
 }
 
 #[test]
+fn the_recorder_costs_something_where_every_call_has_a_path() {
+    let test = Test::new();
+    let mut log =
+        "7 1700000000.000000 execve(\"/d/app\", [\"app\"], 0x7 /* 0 vars */) = 0 <0.000010>\n".to_owned();
+    for number in 0..1000 {
+        let stat = 22 + 22 * number;
+        log += &format!("7 1700000000.{stat:06} access(\"/d/{number}\", F_OK) = 0 <0.000010>\n");
+    }
+    log += "7 1700000000.022044 +++ exited with 0 +++\n";
+    test.write("log", log);
+    test.quell(&["import", "strace", "log", "-o", "t.qtrace"]).succeeds();
+    let words = ["predict", "t.qtrace", "--root", "/d", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
+    let inputs = &test.json(&words)["inputs"];
+    assert!(inputs["think_seconds"].as_f64().unwrap() < 0.001, "{inputs}");
+}
+
+#[test]
 fn changes_change_what_they_say() {
     let test = traced();
     let on = |fs: &str, words: &[&str]| {

@@ -22,6 +22,7 @@
 
 mod error;
 mod figure;
+mod in_a_row;
 mod read;
 mod sections;
 mod shipped;
@@ -29,6 +30,7 @@ mod write;
 
 pub use error::ProfileError;
 pub use figure::{Figure, FigureRange};
+pub use in_a_row::COMPUTING_US;
 pub use sections::{
     ClientSection, DataSection, ForwardingSection, MetadataSection, NetworkSection, ProfileSlot,
     RatesSection, SharedDirectorySection,

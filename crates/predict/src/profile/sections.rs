@@ -55,6 +55,8 @@ sections! {
     NetworkSection "network" {
         /// From client to metadata server and back, the server's own work excluded. Unit: microseconds.
         round_trip_us MICROSECONDS,
+        /// The same of a request right after another; absent where that is no different. Unit: microseconds.
+        round_trip_in_a_row_us MICROSECONDS,
         /// From one node to another, where that is not `client_bytes_per_second`.
         bytes_per_second BYTES_RATE,
     }
@@ -129,9 +131,11 @@ sections! {
         absences_ask_daemon switch,
         /// Requests of one client that may be under way at once.
         requests_in_flight COUNT,
-        /// Processor time of client and server for one request; it matters where they share processors with the
-        /// program. Unit: microseconds.
+        /// Processor time of client and server for a request after [`COMPUTING_US`](super::COMPUTING_US) of computing; it matters
+        /// where they share processors with the program. Unit: microseconds.
         cpu_us MICROSECONDS,
+        /// The same of a request right after another; absent where that is no different. Unit: microseconds.
+        cpu_in_a_row_us MICROSECONDS,
         /// The same for a million bytes of data, where that is more than `cpu_us` for each of their reads. Unit:
         /// microseconds.
         cpu_us_per_mb MICROSECONDS,
@@ -141,6 +145,8 @@ sections! {
         /// An answer of the client without a server, such as to a close: some 50 for a daemon (FUSE), 0 or absent for a
         /// kernel. All of it is processor time. Unit: microseconds.
         own_answer_us MICROSECONDS,
+        /// The same right after another answer; absent where that is no different. Unit: microseconds.
+        own_answer_in_a_row_us MICROSECONDS,
     }
 
     /// The data servers.

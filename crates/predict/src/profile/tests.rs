@@ -16,6 +16,22 @@ fn every_shipped_profile_can_be_read_and_written_back() {
 }
 
 #[test]
+fn a_program_lies_by_its_computing_between_requests_in_a_row_and_requests_apart() {
+    let text = format!(
+        "{HEAD}[network]\nround_trip_us = 90\nround_trip_in_a_row_us = 30\n\
+         [client]\ncpu_us = 250\ncpu_in_a_row_us = 170\nown_answer_us = 80\n"
+    );
+    let profile = Profile::read(text.as_bytes()).unwrap();
+    let costs = |computing| {
+        let seen = profile.after_computing(computing);
+        [seen.network.round_trip_us, seen.client.cpu_us, seen.client.own_answer_us].map(|it| it.unwrap().p50)
+    };
+    assert_eq!(costs(0.0), [30.0, 170.0, 80.0]);
+    assert_eq!(costs(200.0), [60.0, 210.0, 80.0]);
+    assert_eq!(costs(5000.0), [90.0, 250.0, 80.0]);
+}
+
+#[test]
 fn what_is_wrong_is_one_line_with_its_number() {
     let mut said = String::new();
     for lines in [

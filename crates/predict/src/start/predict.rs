@@ -2,6 +2,7 @@
 
 use super::engine::StartEngine;
 use super::point::{StartForecast, StartSummary};
+use super::replays::computing_before_a_request;
 use super::runs;
 use crate::StartParameters;
 use crate::forecast::Forecast;
@@ -11,6 +12,7 @@ use crate::workload::StartScript;
 
 /// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and the forecast is their mean.
 pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
+    let profile = &profile.after_computing(computing_before_a_request(scripts, profile, question));
     let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);

@@ -156,6 +156,19 @@ impl CachedReplay {
     }
 }
 
+/// The computing before each answer that the first process of a cold node waits for, in the mean. Unit: microseconds.
+pub(super) fn computing_before_a_request(
+    scripts: &[StartScript],
+    profile: &Profile,
+    question: &StartQuestion,
+) -> f64 {
+    let replays = Replays::new(scripts, profile, question);
+    let node = replays.node(Clients::Cold, &StartParameters::median(profile));
+    let first = replays.replay(1.0, ReplayedCrowd { processes: 1, ..node });
+    let answers = first.waits().0.iter().sum::<f64>() + first.own_answers();
+    1e6 * first.think() / answers.max(1.0)
+}
+
 /// True if a client forgets something within a time.
 pub(super) fn forgets(rules: &ClientRules, seconds: f64) -> bool {
     [rules.positive, rules.negative, rules.directory, rules.attributes]

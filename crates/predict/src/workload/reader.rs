@@ -138,11 +138,13 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    /// Computing since the last act, and what of this call was computing.
+    /// Computing since the last act, and what of this call was computing. A call that is left out takes its part of the recorder's
+    /// cost with it.
     fn think(&mut self, event: &Event) -> f64 {
         let was_network = self.tree.was_network(event.file_system);
-        let until = if was_network { event.start } else { event.end() };
-        let gap = until.since(self.since).as_seconds() - self.cost;
+        let (until, left_out) =
+            if was_network { (event.start, self.overhead.within(event)) } else { (event.end(), 0.0) };
+        let gap = until.since(self.since).as_seconds() - (self.cost - left_out);
         self.since = self.since.max(event.end());
         self.cost = 0.0;
         gap.max(0.0)

@@ -351,8 +351,10 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 8]) -> Profile {
         absences_ask_daemon: absences,
         requests_in_flight: exact(8.0),
         cpu_us: exact(100.0),
+        cpu_in_a_row_us: None,
         cpu_us_per_mb: exact(2000.0),
         own_answer_us: exact(50.0),
+        own_answer_in_a_row_us: None,
     };
     profile
 }
