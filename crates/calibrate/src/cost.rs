@@ -30,7 +30,7 @@ const STEP: &str = "what a request costs a program";
 const PAIRS: u32 = 6;
 const REST: Duration = Duration::from_millis(300);
 const LOAD: Duration = Duration::from_millis(500);
-/// No request is quicker: a load has so many names. One that ends sooner is begun again. Unit: microseconds.
+/// A load in a row has a name for every so long. A load that uses them up sooner is begun again. Unit: microseconds.
 const QUICKEST_US: u64 = 50;
 
 /// The costs that were found.

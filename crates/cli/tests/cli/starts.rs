@@ -48,41 +48,39 @@ fn a_start_has_a_curve_with_range_bounds_and_knee() {
     assert_eq!(object, again);
 }
 
+/// The inputs of a prediction from a log with these calls and an end. Unit of `end`: microseconds.
+fn inputs_of_log(calls: &str, end: u64) -> serde_json::Value {
+    let test = Test::new();
+    let begin = r#"7 1700000000.000000 execve("/d/app", ["app"], 0x7 /* 0 vars */) = 0 <0.000010>"#;
+    test.write("log", format!("{begin}\n{calls}7 1700000000.{end:06} +++ exited with 0 +++\n"));
+    test.quell(&["import", "strace", "log", "-o", "t.qtrace"]).succeeds();
+    let words = ["predict", "t.qtrace", "--root", "/d", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
+    test.json(&words)["inputs"].clone()
+}
+
 /// Pairs of calls as a recorder of 7 us a stop shows them. A call that needs no work takes 7 us and one with a path 10; 9 us lie behind
 /// the one, and 109 behind the other, because the program computes for 100.
 #[test]
 fn computing_is_told_without_the_cost_of_the_recorder() {
-    let test = Test::new();
-    let mut log =
-        "7 1700000000.000000 execve(\"/d/app\", [\"app\"], 0x7 /* 0 vars */) = 0 <0.000010>\n".to_owned();
+    let mut log = String::new();
     for number in 0..1000 {
         let [stat, seek] = [10 + 109, 10 + 109 + 19].map(|after| after + 135 * number);
         log += &format!("7 1700000000.{stat:06} access(\"/d/{number}\", F_OK) = 0 <0.000010>\n");
         log += &format!("7 1700000000.{seek:06} lseek(0, 0, SEEK_SET) = 0 <0.000007>\n");
     }
-    log += "7 1700000000.135119 +++ exited with 0 +++\n";
-    test.write("log", log);
-    test.quell(&["import", "strace", "log", "-o", "t.qtrace"]).succeeds();
-    let words = ["predict", "t.qtrace", "--root", "/d", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
-    let inputs = &test.json(&words)["inputs"];
+    let inputs = inputs_of_log(&log, 135_119);
     let is_near = |name: &str, expected: f64| (inputs[name].as_f64().unwrap() / expected - 1.0).abs() < 0.01;
     assert!(is_near("think_seconds", 0.1) && is_near("recorder_us", 17.5), "{inputs}");
 }
 
 #[test]
 fn the_recorder_costs_something_where_every_call_has_a_path() {
-    let test = Test::new();
-    let mut log =
-        "7 1700000000.000000 execve(\"/d/app\", [\"app\"], 0x7 /* 0 vars */) = 0 <0.000010>\n".to_owned();
+    let mut log = String::new();
     for number in 0..1000 {
         let stat = 22 + 22 * number;
         log += &format!("7 1700000000.{stat:06} access(\"/d/{number}\", F_OK) = 0 <0.000010>\n");
     }
-    log += "7 1700000000.022044 +++ exited with 0 +++\n";
-    test.write("log", log);
-    test.quell(&["import", "strace", "log", "-o", "t.qtrace"]).succeeds();
-    let words = ["predict", "t.qtrace", "--root", "/d", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
-    let inputs = &test.json(&words)["inputs"];
+    let inputs = inputs_of_log(&log, 22_044);
     assert!(inputs["think_seconds"].as_f64().unwrap() < 0.001, "{inputs}");
 }
 

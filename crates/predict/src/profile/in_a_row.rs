@@ -16,6 +16,13 @@ use super::{Figure, Profile};
 pub const COMPUTING_US: u64 = 400;
 
 impl Profile {
+    /// True if a request in a row has a cost of its own.
+    pub(crate) fn tells_requests_in_a_row(&self) -> bool {
+        self.network.round_trip_in_a_row_us.is_some()
+            || self.client.cpu_in_a_row_us.is_some()
+            || self.client.own_answer_in_a_row_us.is_some()
+    }
+
     /// The profile as a program sees it that computes for so long between two requests. Unit: microseconds.
     pub(crate) fn after_computing(&self, microseconds: f64) -> Self {
         let share = (microseconds / COMPUTING_US as f64).clamp(0.0, 1.0);

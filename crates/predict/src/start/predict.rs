@@ -12,7 +12,10 @@ use crate::workload::StartScript;
 
 /// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and the forecast is their mean.
 pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
-    let profile = &profile.after_computing(computing_before_a_request(scripts, profile, question));
+    let own = profile
+        .tells_requests_in_a_row()
+        .then(|| profile.after_computing(computing_before_a_request(scripts, profile, question)));
+    let profile = own.as_ref().unwrap_or(profile);
     let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);
