@@ -2,7 +2,7 @@
 //!
 //! A figure that the profile lacks is taken from the wide prior, and named in [`StartParameters::assumed`]: never silently.
 
-use crate::profile::{ClientSection, Figure, ForwardingSection, Profile, wide};
+use crate::profile::{ClientSection, Figure, ForwardingSection, Profile, TIME_SHARED, wide};
 use crate::{PerOperation, ServerOperation};
 
 /// The numbers of one run of the model.
@@ -139,10 +139,6 @@ pub struct ClientRules {
 /// From start to start a program does not take the same time: of 25 of one import from a warm local disk of an idle machine one in
 /// ten took less than 0.88 times the median, and one in ten more than 1.16 times.
 static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(25), source: None };
-
-/// Processor time of a program that shares its core with another, over that of the same program without interruption, with as many page
-/// faults: the programs of `bench/results/time_shared.md`. It is measured without any file system.
-static TIME_SHARED: Figure = Figure { p10: 1.07, p50: 1.2, p90: 1.4, count: Some(5), source: None };
 
 /// The model's own error, upwards by starts of one program on the rig (`import` of `bench/results/predict.md`; its other program is what
 /// `quell validate` counts), downwards by the rows of Hopper that its authors derived. A shortfall is likelier than an excess: what a

@@ -53,6 +53,18 @@ impl Figure {
         Self { source: Some(source.into()), ..self }
     }
 
+    /// The figure on the line from this one to another, whose origin it has. Range of `share`: 0, this one, to 1, the other.
+    #[must_use]
+    pub(super) fn towards(&self, other: &Self, share: f64) -> Self {
+        let line = |from: f64, to: f64| from + (to - from) * share;
+        Self {
+            p10: line(self.p10, other.p10),
+            p50: line(self.p50, other.p50),
+            p90: line(self.p90, other.p90),
+            ..other.clone()
+        }
+    }
+
     /// True if it has no spread.
     pub fn is_exact(&self) -> bool {
         self.p10 == self.p90

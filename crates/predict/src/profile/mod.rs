@@ -25,6 +25,7 @@ mod figure;
 mod in_a_row;
 mod read;
 mod sections;
+mod shared_cores;
 mod shipped;
 mod write;
 
@@ -35,6 +36,7 @@ pub use sections::{
     ClientSection, DataSection, ForwardingSection, MetadataSection, NetworkSection, ProfileSlot,
     RatesSection, SharedDirectorySection,
 };
+pub(crate) use shared_cores::TIME_SHARED;
 pub use shipped::{SHIPPED, shipped, wide};
 
 /// Version of the file's keys. It changes when one gets another meaning; keys are only added.

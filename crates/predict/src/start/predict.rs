@@ -12,10 +12,7 @@ use crate::workload::StartScript;
 
 /// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and the forecast is their mean.
 pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
-    let own = profile
-        .tells_requests_in_a_row()
-        .then(|| profile.after_computing(computing_before_a_request(scripts, profile, question)));
-    let profile = own.as_ref().unwrap_or(profile);
+    let profile = &seen_by_program(profile, scripts, question);
     let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);
@@ -30,4 +27,15 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
         image_bytes: question.changes.image.map(|_| engine.image_bytes()),
     };
     Forecast { profile: profile.name.clone(), points, sensitivities, summary }
+}
+
+/// The profile as the program sees it by its computing between requests and between calls.
+fn seen_by_program(profile: &Profile, scripts: &[StartScript], question: &StartQuestion) -> Profile {
+    let seen = match profile.tells_requests_in_a_row() {
+        true => profile.after_computing(computing_before_a_request(scripts, profile, question)),
+        false => profile.clone(),
+    };
+    let think: f64 = scripts.iter().map(StartScript::think).sum();
+    let calls: usize = scripts.iter().map(StartScript::acts_by_call).sum();
+    seen.sharing_cores(1e6 * think / calls.max(1) as f64)
 }

@@ -495,6 +495,19 @@ fn more_processes_than_cores_compute_longer_and_as_many_do_not() {
 }
 
 #[test]
+fn a_program_that_hardly_computes_between_its_calls_does_not_compute_longer_on_shared_cores() {
+    let question = StartQuestion { processes: 8, cores: Some(4.0), samples: 0, ..StartQuestion::default() };
+    // A second of computing in all; but for the first call, the client answers.
+    let seconds = |calls: u32| {
+        let script = misses(1, calls, 1.0 / f64::from(calls), 0.0);
+        forecast(&[script], &plain(3600.0), &question).points[0].seconds.p50
+    };
+    let is_near = |seconds: f64, expected: f64| assert!((seconds / expected - 1.0).abs() < 0.01, "{seconds}");
+    is_near(seconds(1000), 2.4);
+    is_near(seconds(1_000_000), 2.0);
+}
+
+#[test]
 fn an_image_lies_where_one_file_does() {
     let (script, mut profile) = (program(30, 1e6), plain(3600.0));
     profile.data.servers = Some(Figure::exact(16.0));

@@ -93,6 +93,11 @@ impl StartScript {
         self.acts.iter().map(|act| act.think).sum::<f64>() + self.tail
     }
 
+    /// Acts that are calls. A touch of a mapping is none.
+    pub(crate) fn acts_by_call(&self) -> usize {
+        self.acts.iter().filter(|act| !matches!(act.deed, Deed::Touch(..))).count()
+    }
+
     /// Makes computing take `seconds` in all, in the proportions of the recording.
     pub fn scale_think(&mut self, seconds: f64) {
         let all = self.think();
