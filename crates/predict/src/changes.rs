@@ -114,13 +114,14 @@ pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
         true => rules.negative.max(rules.directory).max(rules.positive),
         false => rules.negative,
     };
+    if changes.image.is_some() {
+        return FROM_IMAGE;
+    }
     if changes.once_a_node {
         return ClientRules { readdir_fills: rules.readdir_fills, layout_asks: rules.layout_asks, ..KEPT };
     }
     let atomic_open = rules.atomic_open || (changes.atomic_open && rules.open_asks);
-    // Names of an image are known to the kernel.
-    let absences_ask_daemon = rules.absences_ask_daemon && changes.image.is_none();
-    ClientRules { negative, atomic_open, absences_ask_daemon, ..rules }
+    ClientRules { negative, atomic_open, ..rules }
 }
 
 /// A server on the node that keeps every answer for the run. Unit of lifetimes: seconds.
@@ -141,6 +142,9 @@ pub(crate) const KEPT: ClientRules = ClientRules {
     read_spoils_attributes: false,
     absences_ask_daemon: false,
 };
+
+/// The kernel before the image's server on the node: it keeps names and attributes, present and absent, and passes opens on.
+const FROM_IMAGE: ClientRules = ClientRules { open_asks: true, readdir_fills: true, ..KEPT };
 
 /// The demand of a node whose processes start from an image. `plain` is the demand without. A change of the tree reaches the
 /// original from an image too.

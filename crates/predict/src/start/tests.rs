@@ -194,6 +194,14 @@ fn image(image: ImageDelivery) -> StartChanges {
 }
 
 #[test]
+fn the_kernel_keeps_an_images_names_whatever_the_client_of_the_file_system_keeps() {
+    let script = misses(100, 100, 0.0, 0.0);
+    let seconds =
+        |negative| asked(&script, &plain(negative), &of(1, image(ImageDelivery::Local))).seconds.p50;
+    assert_eq!(seconds(0.0), seconds(3600.0));
+}
+
+#[test]
 fn no_change_makes_a_start_slower() {
     let script = program(60, 4096.0);
     let all = [
