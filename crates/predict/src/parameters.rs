@@ -140,7 +140,7 @@ pub struct ClientRules {
 /// ten took less than 0.88 times the median, and one in ten more than 1.16 times.
 static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(25), source: None };
 
-/// The model's own error, upwards by starts of one program on the rig (`import` of `bench/results/predict.md`; its other program is what
+/// The model's own error, upwards by starts of one program on the rig (`julia` of `bench/results/predict.md`; the other programs are what
 /// `quell validate` counts), downwards by the rows of Hopper that its authors derived. A shortfall is likelier than an excess: what a
 /// model leaves out takes time.
 pub(crate) static MODEL: Figure = Figure { p10: 0.87, p50: 1.0, p90: 1.37, count: Some(162), source: None };

@@ -1,5 +1,5 @@
-//! The number of starts on the rig that lie within their predicted ranges. The program is another one than that from which the
-//! model's error was estimated.
+//! The number of starts on the rig that lie within their predicted ranges. The programs are others than that from which the model's error
+//! was estimated.
 
 /// A count of starts, and of those that lie within p10 to p90.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub struct Coverage {
     pub covered: u32,
 }
 
-/// The starts of `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
-/// `import`.
-pub const COVERAGE: Coverage = Coverage { starts: 162, by_profile: 86, covered: 146 };
+/// The starts of `import` and `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
+/// `julia`, of which it is largest.
+pub const COVERAGE: Coverage = Coverage { starts: 324, by_profile: 130, covered: 306 };
 
 /// Starts where no processor is short, and those near their predictions: what is left is the error of the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,26 +71,24 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_the_model_is_that_of_one_program_and_holds_the_other() {
+    fn the_error_of_the_model_is_that_of_one_program_and_holds_the_others() {
         let [_, _, p90] = percentiles(
-            starts(RIG, "import", [5, 6]).iter().map(|[measured, p50, ..]| measured / p50).collect(),
+            starts(RIG, "julia", [5, 6]).iter().map(|[measured, p50, ..]| measured / p50).collect(),
         )
         .unwrap();
         assert!((p90 / MODEL.p90 - 1.0).abs() < 0.01, "{p90}");
-        let held = starts(RIG, "perl", [5, 6]);
-        let within = |down: f64, up: f64| {
-            let holds = |[measured, p50, p10, p90]: &&[f64; 4]| {
-                let below = (p50 / p10).ln().hypot(down.ln());
-                let above = (p90 / p50).ln().hypot(up.ln());
-                // The ends belong to the range, whatever the rounding of their logarithms.
-                (-below - 1e-9..=above + 1e-9).contains(&(measured / p50).ln())
-            };
-            held.iter().filter(holds).count() as u32
+        let held = ["import", "perl"].map(|program| starts(RIG, program, [5, 6])).concat();
+        // The ranges of the bench hold the model's error; it is independent of what the profile leaves open.
+        let without = |ratio: f64, error: f64| (ratio.ln().powi(2) - error.ln().powi(2)).max(0.0).sqrt();
+        let by_profile = |[measured, p50, p10, p90]: &&[f64; 4]| {
+            let (below, above) = (without(p50 / p10, MODEL.p10), without(p90 / p50, MODEL.p90));
+            (-below..=above).contains(&(measured / p50).ln())
         };
+        let covered = |[measured, _, p10, p90]: &&[f64; 4]| (p10..=p90).contains(&measured);
         let counted = Coverage {
             starts: held.len() as u32,
-            by_profile: within(1.0, 1.0),
-            covered: within(MODEL.p10, MODEL.p90),
+            by_profile: held.iter().filter(by_profile).count() as u32,
+            covered: held.iter().filter(covered).count() as u32,
         };
         assert_eq!(counted, COVERAGE);
         assert!(f64::from(counted.covered) >= 0.8 * f64::from(counted.starts));

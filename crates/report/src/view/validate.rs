@@ -112,7 +112,7 @@ pub struct Alternative {
     pub knee: f64,
 }
 
-/// Starts on the rig, of a program that the model's error was not estimated by.
+/// Starts on the rig, of programs that the model's error was not estimated by.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RangeCoverage {
     /// Starts that were measured.
