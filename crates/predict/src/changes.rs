@@ -110,16 +110,16 @@ impl EvenShare {
 
 /// A client's rules, changed. An open that asks no server has nothing that a lookup could be joined with.
 pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
-    let negative = match changes.keeps_absences {
-        true => rules.negative.max(rules.directory).max(rules.positive),
-        false => rules.negative,
-    };
     if changes.image.is_some() {
         return FROM_IMAGE;
     }
     if changes.once_a_node {
         return ClientRules { readdir_fills: rules.readdir_fills, layout_asks: rules.layout_asks, ..KEPT };
     }
+    let negative = match changes.keeps_absences {
+        true => rules.negative.max(rules.directory).max(rules.positive),
+        false => rules.negative,
+    };
     let atomic_open = rules.atomic_open || (changes.atomic_open && rules.open_asks);
     ClientRules { negative, atomic_open, ..rules }
 }

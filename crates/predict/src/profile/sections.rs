@@ -140,8 +140,8 @@ sections! {
         /// microseconds.
         cpu_us_per_mb MICROSECONDS,
         /// A program's processor time where more processes run than there are cores, over that without interruption: what others
-        /// did on the core has taken its place in the processor's caches. A program that computes less than 50 us between two calls
-        /// has less of it.
+        /// did on the core has taken its place in the processor's caches. A program that hardly computes between its calls has
+        /// less of it.
         time_shared FACTOR,
         /// An answer of the client without a server, such as to a close: some 50 for a daemon (FUSE), 0 or absent for a
         /// kernel. All of it is processor time. Unit: microseconds.
