@@ -29,6 +29,8 @@ pub struct Calibration {
     pub own_answer_us: Option<SampleSummary>,
     /// The same in a row. Unit: microseconds.
     pub own_answer_in_a_row_us: Option<SampleSummary>,
+    /// The same of all processes at once: the time for which one keeps a core. Unit: microseconds.
+    pub own_answer_shared_us: Option<SampleSummary>,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
     /// Remarks, a sentence each.

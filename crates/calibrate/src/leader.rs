@@ -209,6 +209,7 @@ pub(super) fn names(
         first,
         stride: 1,
         count,
+        passes: 1,
         threads: 1,
         limit_ms: PREPARATION_MS,
         computing_us: 0,

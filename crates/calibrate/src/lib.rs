@@ -17,6 +17,7 @@ mod caching;
 mod calibration;
 mod cold;
 mod cost;
+mod crowd;
 mod error;
 mod fit;
 mod habits;

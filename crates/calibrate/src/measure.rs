@@ -7,7 +7,7 @@ use super::leader::Leader;
 use super::setting::{CalibrationProgress, CalibrationSetting, ClientLink};
 use super::statistics::SampleSummary;
 use super::work_directory::{self, Needs, WorkDirectory};
-use super::{caching, cold, cost, phases, probes, reads};
+use super::{caching, cold, cost, crowd, phases, probes, reads};
 use crate::error::CalibrateError;
 use crate::workers::WorkerGroup;
 use std::path::Path;
@@ -72,6 +72,7 @@ fn measure(
     cold::run(&mut leader)?;
     let lifetimes = caching::run(&mut leader)?;
     let probes = probes::run(&mut leader)?;
+    let of_crowd = crowd::run(&mut leader)?;
     let file = reads::write(&mut leader)?;
     let cost = cost::run(&mut leader, file.as_ref())?;
     if let Some(file) = &file {
@@ -88,6 +89,10 @@ fn measure(
         cost,
         own_answer_us: habits.own_answers(&probes.own_answers),
         own_answer_in_a_row_us: habits.own_answers(&probes.own_answers_in_a_row),
+        own_answer_shared_us: habits
+            .absences_ask_daemon
+            .filter(|asks| *asks)
+            .and_then(|_| SampleSummary::of(of_crowd)),
         first_read_us: SampleSummary::of(probes.reads),
         skipped: leader.skipped,
         notes: leader.notes,

@@ -252,6 +252,10 @@ impl Calibration {
             time_shared: None,
             own_answer_us: own_answers(self.own_answer_us, "with computing in between"),
             own_answer_in_a_row_us: own_answers(self.own_answer_in_a_row_us, "in a row"),
+            own_answer_shared_us: self.own_answer_shared_us.map(|own| {
+                let processes = self.bounds.processes;
+                spread(&own, format!("looks at names known as absent, by {processes} processes at once"))
+            }),
             cpu_us_per_mb: self
                 .cost
                 .cpu_of_a_megabyte
@@ -420,6 +424,7 @@ mod tests {
             first_read_us: None,
             own_answer_us: None,
             own_answer_in_a_row_us: None,
+            own_answer_shared_us: None,
             skipped: Vec::new(),
             notes: Vec::new(),
             elapsed: Duration::ZERO,

@@ -28,6 +28,8 @@ pub struct StartParameters {
     pub cpu_of_a_byte: f64,
     /// An answer that a client's daemon gives by itself, all of it processor time. Unit: seconds.
     pub own_answer: f64,
+    /// The same where more processes ask than there are cores. Unit: seconds. Range: at least `own_answer`.
+    pub own_answer_shared: f64,
     /// A program's processor time on cores that are shared, over that without interruption. Range: at least 1.
     pub time_shared: f64,
     /// Data servers.
@@ -178,6 +180,8 @@ impl StartParameters {
             (own, _) => take("threads", own, &wide.metadata.threads),
         };
         let (client_section, data) = (&profile.client, &profile.data);
+        let own_answer = chooser.known("own_answer_us", &client_section.own_answer_us, 0.0) / 1e6;
+        let shared = chooser.known("own_answer_shared_us", &client_section.own_answer_shared_us, 0.0) / 1e6;
         Self {
             computing: choice("computing", &RECORDED),
             round_trip,
@@ -188,7 +192,8 @@ impl StartParameters {
             in_flight,
             cpu: chooser.known("cpu_us", &client_section.cpu_us, 0.0) / 1e6,
             cpu_of_a_byte: chooser.known("cpu_us_per_mb", &client_section.cpu_us_per_mb, 0.0) / 1e12,
-            own_answer: chooser.known("own_answer_us", &client_section.own_answer_us, 0.0) / 1e6,
+            own_answer,
+            own_answer_shared: shared.max(own_answer),
             time_shared: match &client_section.time_shared {
                 Some(figure) => choice("time_shared", figure),
                 None => choice("time_shared", &TIME_SHARED),

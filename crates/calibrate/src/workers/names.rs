@@ -1,4 +1,4 @@
-//! Operations on names, each once, by the threads of one process.
+//! Operations on names by the threads of one process.
 
 use super::computing::Computing;
 use super::phase::{Failed, PhaseLimit, PreparedPhase, in_threads, joined, open_directory};
@@ -91,7 +91,8 @@ fn run_share(names: &NameOperations, share: &ThreadShare, limit: PhaseLimit) -> 
     let mut done = PhaseResult::default();
     let mut computing = Computing::new(names.computing_us);
     let directory = share.directory.as_fd();
-    for Named { name, other, resolved } in &share.names {
+    let passes = (0..names.passes).flat_map(|_| &share.names);
+    for Named { name, other, resolved } in passes {
         // One operation at least, as of data.
         if done.count > 0 && limit.is_over() {
             break;

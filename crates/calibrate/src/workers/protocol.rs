@@ -59,6 +59,8 @@ pub(crate) struct NameOperations {
     pub(crate) stride: u64,
     /// Names of each thread.
     pub(crate) count: u64,
+    /// Times that each thread goes through its names.
+    pub(crate) passes: u16,
     pub(crate) threads: u16,
     /// No operation begins later than this after the start. Unit: milliseconds.
     pub(crate) limit_ms: u64,

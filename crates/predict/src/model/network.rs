@@ -196,7 +196,10 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
     let targets = scale.targets(parameters);
-    let shared = if scale.shares_cores(demand.processes) { parameters.time_shared } else { 1.0 };
+    let (slower, own_answer) = match scale.shares_cores(demand.processes) {
+        true => (parameters.time_shared, parameters.own_answer_shared),
+        false => (1.0, parameters.own_answer),
+    };
     let part = |segment: &Segment| {
         let bytes = segment.bytes;
         let at_gateway = GatewayPart::of(segment, parameters, scale);
@@ -208,7 +211,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
         // A read costs as a request does, or by its size.
         let reading =
             (parameters.cpu * segment.asks.get(ServerOperation::Read)).max(parameters.cpu_of_a_byte * bytes);
-        let computing = shared * demand.processes * think + parameters.cpu * requests + reading;
+        let of_one = slower * parameters.computing * segment.think + own_answer * segment.own_answers;
+        let computing = demand.processes * of_one + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
         // The bounds of a node by itself: its cores, its link, the requests that it may have under way.
         let local = [

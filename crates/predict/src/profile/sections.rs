@@ -148,6 +148,9 @@ sections! {
         own_answer_us MICROSECONDS,
         /// The same right after another answer; absent where that is no different. Unit: microseconds.
         own_answer_in_a_row_us MICROSECONDS,
+        /// The same where more processes ask than there are cores: the time for which an answer keeps a core then, waking the daemon and the
+        /// program included. Absent where that is no longer. Unit: microseconds.
+        own_answer_shared_us MICROSECONDS,
     }
 
     /// The data servers.

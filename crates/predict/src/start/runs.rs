@@ -90,6 +90,7 @@ const KEYS: &[&str] = &[
     "gateway_bytes_per_second",
     "node_keeps_seconds",
     "time_shared",
+    "own_answer_shared_us",
 ];
 
 /// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and

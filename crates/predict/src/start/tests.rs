@@ -516,6 +516,26 @@ fn a_program_that_hardly_computes_between_its_calls_does_not_compute_longer_on_s
 }
 
 #[test]
+fn a_daemon_answers_later_where_more_processes_ask_than_there_are_cores() {
+    // One absent name: the server answers once, and the daemon ten thousand times.
+    let script = misses(1, 10_001, 0.0, 0.0);
+    let mut profile = plain(3600.0);
+    profile.client.absences_ask_daemon = Some(true);
+    profile.client.own_answer_us = Some(Figure::exact(30.0));
+    profile.client.own_answer_shared_us = Some(Figure::exact(70.0));
+    let seconds = |profile: &Profile, processes| {
+        let question = StartQuestion { processes, cores: Some(2.0), samples: 0, ..StartQuestion::default() };
+        forecast(std::slice::from_ref(&script), profile, &question).points[0].seconds.p50
+    };
+    let is_near = |seconds: f64, expected: f64| assert!((seconds / expected - 1.0).abs() < 0.05, "{seconds}");
+    is_near(seconds(&profile, 1), 0.3);
+    is_near(seconds(&profile, 2), 0.3);
+    is_near(seconds(&profile, 8), 8.0 * 0.7 / 2.0);
+    profile.client.own_answer_shared_us = None;
+    is_near(seconds(&profile, 8), 8.0 * 0.3 / 2.0);
+}
+
+#[test]
 fn an_image_lies_where_one_file_does() {
     let (script, mut profile) = (program(30, 1e6), plain(3600.0));
     profile.data.servers = Some(Figure::exact(16.0));

@@ -355,6 +355,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 8]) -> Profile {
         cpu_us_per_mb: exact(2000.0),
         own_answer_us: exact(50.0),
         own_answer_in_a_row_us: None,
+        own_answer_shared_us: exact(80.0),
     };
     profile
 }
