@@ -14,7 +14,7 @@ pub struct Coverage {
 
 /// The starts of `import` and `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
 /// `julia`, of which it is largest.
-pub const COVERAGE: Coverage = Coverage { starts: 324, by_profile: 130, covered: 306 };
+pub const COVERAGE: Coverage = Coverage { starts: 324, by_profile: 143, covered: 301 };
 
 /// Starts where no processor is short, and those near their predictions: what is left is the error of the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,9 @@ mod tests {
         assert_eq!(counted, SEPARATED);
     }
 
+    /// The upper end of the model's error while the bench ran: its ranges hold it.
+    const THEN: f64 = 1.37;
+
     #[test]
     fn the_error_of_the_model_is_that_of_one_program_and_holds_the_others() {
         let [_, _, p90] = percentiles(
@@ -78,13 +81,15 @@ mod tests {
         .unwrap();
         assert!((p90 / MODEL.p90 - 1.0).abs() < 0.01, "{p90}");
         let held = ["import", "perl"].map(|program| starts(RIG, program, [5, 6])).concat();
-        // The ranges of the bench hold the model's error; it is independent of what the profile leaves open.
+        // The model's error is independent of what the profile leaves open, so their squares add up.
         let without = |ratio: f64, error: f64| (ratio.ln().powi(2) - error.ln().powi(2)).max(0.0).sqrt();
-        let by_profile = |[measured, p50, p10, p90]: &&[f64; 4]| {
-            let (below, above) = (without(p50 / p10, MODEL.p10), without(p90 / p50, MODEL.p90));
+        let holds = |[measured, p50, p10, p90]: [f64; 4], error: [f64; 2]| {
+            let below = without(p50 / p10, MODEL.p10).hypot(error[0].ln());
+            let above = without(p90 / p50, THEN).hypot(error[1].ln());
             (-below..=above).contains(&(measured / p50).ln())
         };
-        let covered = |[measured, _, p10, p90]: &&[f64; 4]| (p10..=p90).contains(&measured);
+        let by_profile = |start: &&[f64; 4]| holds(**start, [1.0, 1.0]);
+        let covered = |start: &&[f64; 4]| holds(**start, [MODEL.p10, MODEL.p90]);
         let counted = Coverage {
             starts: held.len() as u32,
             by_profile: held.iter().filter(by_profile).count() as u32,

@@ -105,19 +105,27 @@ impl<'a> Replays<'a> {
         self.near.clear();
     }
 
-    /// The same for a power of [`POWER`]; never less than for a lower one.
+    /// The same for a power of [`POWER`]; never less than for the one below, nor than where nothing slows requests. (All lower ones would
+    /// cost a replay each.)
     fn demand(&mut self, power: u32, crowd: ReplayedCrowd) -> Demand {
-        let slowed = POWER.powf(f64::from(power));
-        let serves = |replay: &&CachedReplay| replay.slowed == slowed && replay.serves(crowd);
-        if let Some(known) = self.replayed.iter().find(serves) {
-            return known.demand.clone();
+        let mut whole = self.replayed_once(power, crowd).clone();
+        for lower in [power.saturating_sub(1), 0] {
+            if lower < power {
+                whole.at_least(self.replayed_once(lower, crowd));
+            }
         }
-        let mut whole = self.replay(slowed, crowd);
-        if power > 0 {
-            whole.at_least(&self.demand(power - 1, crowd));
-        }
-        self.replayed.push(CachedReplay { crowd, slowed, demand: whole.clone() });
         whole
+    }
+
+    fn replayed_once(&mut self, power: u32, crowd: ReplayedCrowd) -> &Demand {
+        let slowed = POWER.powf(f64::from(power));
+        let serves = |replay: &CachedReplay| replay.slowed == slowed && replay.serves(crowd);
+        let at = self.replayed.iter().position(serves).unwrap_or_else(|| {
+            let demand = self.replay(slowed, crowd);
+            self.replayed.push(CachedReplay { crowd, slowed, demand });
+            self.replayed.len() - 1
+        });
+        &self.replayed[at].demand
     }
 
     /// Replays with the median's latencies, so that few replays serve many runs: they decide when names are forgotten and

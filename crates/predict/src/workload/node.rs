@@ -252,18 +252,9 @@ impl<'a> ReplayedNode<'a> {
         first.0.is_finite().then_some(ProcessTurn { number: first.1, until: then })
     }
 
-    /// A number from which [`ReplayedNode::luck`] makes a factor.
+    /// A number from which [`luck`] makes a factor.
     fn chance(&mut self, number: usize) -> f64 {
         self.processes[number].chance.uniform()
-    }
-
-    /// A factor of mean 1 for a time: processes of a node do not go in step, since what each does takes now a little more
-    /// and now a little less. One process alone has no luck: it would change its time and nothing else.
-    fn luck(&self, chance: f64) -> f64 {
-        match self.processes.len() {
-            1 => 1.0,
-            _ => 0.5 - 0.5 * (1.0 - chance).ln(),
-        }
     }
 
     /// Takes a core for the computing before the next act.
@@ -274,7 +265,7 @@ impl<'a> ReplayedNode<'a> {
             self.next[number] = f64::INFINITY;
             return;
         };
-        let think = if act.think > 0.0 { act.think * self.luck(chance) } else { 0.0 };
+        let think = if act.think > 0.0 { act.think * luck(self.processes.len(), chance) } else { 0.0 };
         let end = first_free(&mut self.cores).map_or(now, |free| {
             let begin = free.max(now);
             *free = begin + think;
@@ -291,7 +282,7 @@ impl<'a> ReplayedNode<'a> {
         let chance = self.chance(number);
         let mut process = self.processes[number].clone();
         let Some(act) = self.script.acts.get(process.act) else { return };
-        let luck = self.luck(chance);
+        let processes = self.processes.len();
         let segment = self.segment(process.act);
         let segment = &mut self.demand.segments[segment];
         self.next[number] = match caches.need(act, &mut process.progress, now) {
@@ -305,7 +296,7 @@ impl<'a> ReplayedNode<'a> {
                 let sent = slot.as_ref().map_or(now, |slot| slot.max(now));
                 segment.waits.add(operation, 1.0 + (sent - now) / latency.get(operation).max(1e-9));
                 let handled = handled(&mut self.cores, self.machine, sent, bytes);
-                let answer = handled + latency.get(operation) * luck + byte * bytes;
+                let answer = handled + latency.get(operation) * luck(processes, chance) + byte * bytes;
                 slot.into_iter().for_each(|slot| *slot = answer);
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
@@ -346,6 +337,15 @@ impl<'a> ReplayedNode<'a> {
     /// The segment of an act.
     fn segment(&self, act: usize) -> usize {
         act * SEGMENTS / self.script.acts.len().max(1)
+    }
+}
+
+/// A factor of mean 1 for a time: processes of a node do not go in step, since what each does takes now a little more
+/// and now a little less. One process alone has no luck: it would change its time and nothing else.
+fn luck(processes: usize, chance: f64) -> f64 {
+    match processes {
+        1 => 1.0,
+        _ => 0.5 - 0.5 * (1.0 - chance).ln(),
     }
 }
 
