@@ -70,6 +70,11 @@ class Calibrated(unittest.TestCase):
             self.assertLess(watched, 30, f"{key}: such a client keeps names for 30 s")
             self.assertEqual(median(profile["client"][key]), 3600, f"{key}: taken for the length of a start")
             self.assertIn(f"longer than {watched:.0f} s", profile["client"][key]["source"])
+        self.assertTrue(profile["client"]["absences_ask_daemon"])
+        shared = profile["client"]["own_answer_shared_us"]
+        # More than a kernel's answer, less than a request.
+        self.assertGreater(median(shared), 10)
+        self.assertLess(median(shared), LATENCY_US)
         self.assert_counts(done, server)
 
     def test_each_node_of_a_launcher_is_a_client(self) -> None:

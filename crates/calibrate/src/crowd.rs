@@ -11,6 +11,7 @@
 //! the program, and each of them waits for a core. Looks at one name wait for each other in the kernel.
 
 use super::leader::{ClientChoice, Leader, names};
+use super::probes::OwnAnswers;
 use super::series::CaseRun;
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
@@ -27,11 +28,12 @@ const PASSES: u16 = 10;
 /// Computing before each look, as programs have it. Unit: microseconds.
 const COMPUTING_US: u64 = 50;
 
-/// The time for which a look at a name that was just found to be absent keeps a core. Unit: microseconds. Shape: one a repetition.
-pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<f64>, CalibrateError> {
+/// The time for which a look at a name that was just found to be absent keeps a core. Shape: one a repetition; no closes, which need an
+/// open each.
+pub(super) fn run(leader: &mut Leader<'_>) -> Result<OwnAnswers, CalibrateError> {
     let processes = leader.bounds.processes.max(1);
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(processes.into());
-    let mut found = Vec::new();
+    let mut found = OwnAnswers::default();
     // Without a second client nothing tells whether a daemon answers.
     if leader.others.is_empty() {
         return Ok(found);
@@ -48,7 +50,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<f64>, CalibrateError> {
         let computed = again.iter().map(|done| done.computed).sum::<u64>() as f64 / 1e9;
         let CaseRun { count, seconds, .. } = CaseRun::of(&[&again]);
         let kept = cores as f64 * seconds - computed;
-        found.extend((count > 0 && kept > 0.0).then(|| 1e6 * kept / count as f64));
+        found.absences.extend((count > 0 && kept > 0.0).then(|| 1e6 * kept / count as f64));
     }
     Ok(found)
 }

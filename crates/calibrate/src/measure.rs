@@ -89,10 +89,7 @@ fn measure(
         cost,
         own_answer_us: habits.own_answers(&probes.own_answers),
         own_answer_in_a_row_us: habits.own_answers(&probes.own_answers_in_a_row),
-        own_answer_shared_us: habits
-            .absences_ask_daemon
-            .filter(|asks| *asks)
-            .and_then(|_| SampleSummary::of(of_crowd)),
+        own_answer_shared_us: habits.own_answers(&of_crowd),
         first_read_us: SampleSummary::of(probes.reads),
         skipped: leader.skipped,
         notes: leader.notes,

@@ -149,7 +149,7 @@ sections! {
         /// The same right after another answer; absent where that is no different. Unit: microseconds.
         own_answer_in_a_row_us MICROSECONDS,
         /// The same where more processes ask than there are cores: the time for which an answer keeps a core then, waking the daemon and the
-        /// program included. Absent where that is no longer. Unit: microseconds.
+        /// program included; absent where that takes no more. Unit: microseconds.
         own_answer_shared_us MICROSECONDS,
     }
 

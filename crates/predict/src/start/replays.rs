@@ -109,10 +109,8 @@ impl<'a> Replays<'a> {
     /// cost a replay each.)
     fn demand(&mut self, power: u32, crowd: ReplayedCrowd) -> Demand {
         let mut whole = self.replayed_once(power, crowd).clone();
-        for lower in [power.saturating_sub(1), 0] {
-            if lower < power {
-                whole.at_least(self.replayed_once(lower, crowd));
-            }
+        for lower in (0..power).filter(|lower| *lower == 0 || lower + 1 == power) {
+            whole.at_least(self.replayed_once(lower, crowd));
         }
         whole
     }
