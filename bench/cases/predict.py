@@ -185,11 +185,9 @@ def middle_recording(name: str, program: Program) -> Path:
 
 
 def one_round(samples: Samples, programs: dict[str, Program], number: int) -> None:
-    """Measures all cases of each policy and latency of which one has at most `number` samples."""
-    for (policy, latency), of_both in itertools.groupby(cases(), key=lambda case: (case.policy, case.latency)):
-        group = list(of_both)
-        if all(len(samples.of(case)) > number for case in group):
-            continue
+    """Measures each case that has at most `number` samples, those of a policy and latency together."""
+    missing = [case for case in cases() if len(samples.of(case)) <= number]
+    for (policy, latency), group in itertools.groupby(missing, key=lambda case: (case.policy, case.latency)):
         began = datetime.datetime.now().isoformat(timespec="seconds")
         rig.rig("policy", policy)
         rig.rig("latency", latency)
@@ -210,7 +208,10 @@ def calibrate() -> None:
     rig.on(1, "mkdir", "-p", str(rig.WORK / "calibrate"))
     second = shlex.join([rig.RIG, "exec", "2", "--"])
     flags = ["--force", "--second-client", second, *shlex.split(harness.setting("CALIBRATE")), str(rig.WORK / "calibrate")]
-    rig.on(1, rig.QUELL, "calibrate", *flags, "-o", str(SCRATCH / "profile.toml"))
+    profile = SCRATCH / "profile.toml"
+    rig.on(1, rig.QUELL, "calibrate", *flags, "-o", str(profile))
+    if "cpu_us" not in profile.read_text():
+        raise RuntimeError("calibrating had no time for the cost of a request: the profile predicts nothing on full cores")
 
 
 def computing_seconds(name: str, program: Program) -> float:

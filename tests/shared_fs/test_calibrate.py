@@ -56,6 +56,8 @@ class Calibrated(unittest.TestCase):
         self.assert_round_trip(profile)
         client = profile["client"]
         self.assertEqual((median(client["positive_seconds"]), median(client["negative_seconds"])), (0, 0))
+        self.assertIn("cpu_us", client, "no time was left for the cost of a request")
+        self.assertNotIn("own_answer_shared_us", client, "a request is no answer of the client's daemon")
         # A busy machine notices later.
         self.assertGreaterEqual(median(client["directory_seconds"]), 0.8)
         self.assertLess(median(client["directory_seconds"]), 2.0)

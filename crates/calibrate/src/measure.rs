@@ -4,6 +4,7 @@ use super::bounds::CalibrationBounds;
 use super::calibration::Calibration;
 use super::habits::ClientHabits;
 use super::leader::Leader;
+use super::probes::OwnAnswers;
 use super::setting::{CalibrationProgress, CalibrationSetting, ClientLink};
 use super::statistics::SampleSummary;
 use super::work_directory::{self, Needs, WorkDirectory};
@@ -67,18 +68,21 @@ fn measure(
         }
     }
     let mut leader = Leader::new(setting, ours, others, progress);
-    // First what everything else is judged by, last what is only read.
+    // First what everything else is judged by. Where time is short, what comes last is left out.
     phases::run(&mut leader)?;
     cold::run(&mut leader)?;
     let lifetimes = caching::run(&mut leader)?;
     let probes = probes::run(&mut leader)?;
-    let of_crowd = crowd::run(&mut leader)?;
+    let habits = ClientHabits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
     let file = reads::write(&mut leader)?;
     let cost = cost::run(&mut leader, file.as_ref())?;
+    let of_crowd = match habits.absences_ask_daemon {
+        Some(true) => crowd::run(&mut leader)?,
+        _ => OwnAnswers::default(),
+    };
     if let Some(file) = &file {
         reads::run(&mut leader, file)?;
     }
-    let habits = ClientHabits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
     leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
     Ok(Calibration {
         bounds: setting.bounds.clone(),

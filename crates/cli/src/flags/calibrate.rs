@@ -51,7 +51,7 @@ pub struct Calibrate {
     /// Repetitions of each phase [default: 3, with --quick 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub iterations: Option<u16>,
-    /// Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s].
+    /// Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 2m].
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub at_most: Option<Seconds>,
     /// Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s].

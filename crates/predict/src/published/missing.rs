@@ -50,6 +50,27 @@ pub const MISSING: &[MissingFigure] = &[
         lacks: "scale and operations; the ratio of 60 alone follows from any number of ranks that no longer ask",
     },
     MissingFigure {
+        source: "glotzerlab/software pull request 335, 2023",
+        what: "import of `flow` and other packages takes around 500 s on 64 nodes of Frontier, 56 ranks each, from NFS",
+        lacks: "the other packages, hence the operations, and for how long clients of that NFS keep names",
+    },
+    MissingFigure {
+        source: "julia-mpi-fsbench, Paderborn 2022",
+        what: "a Julia program with 32 000 ranks on 500 nodes of Noctua 2 takes 34 s with its packages on Lustre and 156 s with them in \
+               the home directory; 5.3 s and 5.7 s on one node",
+        lacks: "operations of one start; the times are the least of five runs, warm, and hold MPI_Init and a broadcast of 200 MB",
+    },
+    MissingFigure {
+        source: "Langton, numpy-discussion, 2012",
+        what: "32K processes of BlueGene/P import 100 C extensions in 5.5 hours, and in 6 minutes where one rank looks for them",
+        lacks: "directories of the search path, hence the failed opens; the file system, and what its I/O nodes keep",
+    },
+    MissingFigure {
+        source: "desihub/redrock issue 217, 2022",
+        what: "imports take about a minute in 128 processes on one node of Perlmutter",
+        lacks: "operations and computing of the imports",
+    },
+    MissingFigure {
         source: "Spindle, ICS 2013",
         what: "more than ten hours for 16K processes to reach main",
         lacks: "operations, file system, cores of a node",
