@@ -654,7 +654,7 @@ complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client 
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l processes -d 'Most processes at once [default: 8]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 300, with --quick 60]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l iterations -d 'Repetitions of each phase [default: 3, with --quick 2]' -r
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -l at-most -d 'Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l at-most -d 'Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 2m]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l cache-wait -d 'Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l file-size -d 'Read a file of this size, such as 64M [default: 128M, with --quick 16M]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l csv -d 'Write every case and repetition to this file as CSV' -r -F

@@ -42,14 +42,16 @@ pub fn noun_for(number: u64, noun: &str) -> String {
     }
 }
 
-/// A time with three significant digits: `214 ms`.
+/// A time with three significant digits: `214 ms`, `1 234 s`, `2.78 h`.
 pub fn duration(time: Nanos) -> String {
     let seconds = time.as_seconds();
     let (value, unit) = match time.0 {
         0..1_000 => (time.0 as f64, "ns"),
         1_000..1_000_000 => (seconds * 1e6, "us"),
         1_000_000..1_000_000_000 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
+        1_000_000_000..10_000_000_000_000 => (seconds, "s"),
+        10_000_000_000_000..172_800_000_000_000 => (seconds / 3600.0, "h"),
+        _ => (seconds / 86_400.0, "days"),
     };
     format!("{} {unit}", three_digits(value))
 }
@@ -108,9 +110,14 @@ mod tests {
 
     #[test]
     fn units_keep_three_digits() {
-        for (time, expected) in
-            [(0, "0.00 ns"), (1_500, "1.50 us"), (214_400_000, "214 ms"), (3_600_000_000_000, "3 600 s")]
-        {
+        for (time, expected) in [
+            (0, "0.00 ns"),
+            (1_500, "1.50 us"),
+            (214_400_000, "214 ms"),
+            (3_600_000_000_000, "3 600 s"),
+            (12_600_000_000_000, "3.50 h"),
+            (345_600_000_000_000, "4.00 days"),
+        ] {
             assert_eq!(duration(Nanos(time)), expected);
         }
         for (amount, expected) in [

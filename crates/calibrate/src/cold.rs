@@ -66,9 +66,9 @@ impl ColdRound {
         self.phase(leader, LoadOperation::Reopen, self.cache, &files, "f")?;
         if self.threads > 1 {
             self.phase(leader, LoadOperation::StatAbsent, CaseCache::Cold, &files, "absent")?;
-            for operation in [LoadOperation::StatAbsent, LoadOperation::Stat, LoadOperation::Create] {
-                self.all_clients(leader, operation)?;
-            }
+            self.all_clients(leader, &[LoadOperation::StatAbsent])?;
+            self.all_clients(leader, &[LoadOperation::Stat, LoadOperation::Reopen])?;
+            self.all_clients(leader, &[LoadOperation::Create])?;
         }
         if is_new {
             let unseen = self.files(leader, self.crowd())?;
@@ -158,25 +158,37 @@ impl ColdRound {
     }
 
     /// As many requests from every client at the same time: more in all than one client gets is what that client keeps
-    /// back, not the server.
-    fn all_clients(self, leader: &mut Leader<'_>, operation: LoadOperation) -> Result<(), CalibrateError> {
+    /// back, not the server. Operations follow each other on the same names.
+    fn all_clients(
+        self,
+        leader: &mut Leader<'_>,
+        operations: &[LoadOperation],
+    ) -> Result<(), CalibrateError> {
+        let are_there = operations.contains(&LoadOperation::Stat);
         let mut of_clients = Vec::new();
         for client in 0..if leader.clients() > 1 { leader.clients() } else { 0 } {
             // A client knows what it has made.
             let maker = if client == 0 { ClientChoice::Second } else { ClientChoice::Ours };
             let directories = leader.directories(maker, self.crowd())?;
-            let names = self.for_all(operation, &directories, "f", self.each);
-            if operation == LoadOperation::Stat {
-                leader
-                    .prepare(maker, NameOperations { operation: LoadOperation::Create, ..names.clone() })?;
+            let files = self.for_all(LoadOperation::Create, &directories, "f", self.each);
+            // Many clients' files take long to make, one client after the other.
+            if are_there && leader.left().is_zero() {
+                return Ok(());
             }
-            of_clients.push(names);
+            if are_there {
+                leader.prepare(maker, files.clone())?;
+            }
+            of_clients.push(files);
         }
         let Some((ours, theirs)) = of_clients.split_first() else { return Ok(()) };
-        let ours = (0..self.processes).map(|rank| leader.limited(self.task(rank, ours.clone()))).collect();
-        let theirs = theirs.iter().map(|names| leader.limited(names.clone())).collect();
-        let cache = if operation == LoadOperation::Stat { self.cache } else { CaseCache::Cold };
-        leader.phase_of_all(self.case(operation, CaseLayout::Unique, cache), ours, theirs)
+        let cache = if are_there { self.cache } else { CaseCache::Cold };
+        for operation in operations.iter().copied() {
+            let of = |files: &NameOperations| NameOperations { operation, ..files.clone() };
+            let ours = (0..self.processes).map(|rank| leader.limited(self.task(rank, of(ours)))).collect();
+            let theirs = theirs.iter().map(|files| leader.limited(of(files))).collect();
+            leader.phase_of_all(self.case(operation, CaseLayout::Unique, cache), ours, theirs)?;
+        }
+        Ok(())
     }
 
     /// Lists directories that this client has not seen, each once.

@@ -11,7 +11,8 @@ use super::statistics::SampleSummary;
 use crate::operation::LoadOperation;
 use crate::workers::{CacheAspect, DataAccess};
 use quell_predict::profile::{
-    ClientSection, DataSection, Figure, MetadataSection, NetworkSection, Profile, ProfileKind, RatesSection,
+    ClientSection, DataSection, Figure, MetadataSection, NetworkSection, Profile, ProfileKind, ProfileSlot,
+    RatesSection,
     SharedDirectorySection,
 };
 
@@ -32,6 +33,7 @@ impl Calibration {
             metadata: MetadataSection {
                 servers: Some(Figure::exact(1.0)),
                 threads: Some(Figure::exact(1.0)),
+                together: Some(true),
             },
             rates: self.server_rates(),
             shared_directory: SharedDirectorySection {
@@ -133,7 +135,7 @@ impl Calibration {
         let bends = !saturated.is_empty() && saturated.len() * 2 >= laws.len();
         let (most, one) = self.largest(operation, CaseLayout::Unique, cache)?;
         let all = self.of_all(operation, cache);
-        let gain = all.as_ref().map(|(_, all)| all.p50 / one.p50).or_else(|| self.gain());
+        let gain = all.as_ref().map(|(_, all)| all.p50 / one.p50).or_else(|| self.gain_of_alike(operation));
         if let Some(gain) = gain.filter(|gain| bends && *gain < GAINS) {
             let error =
                 SampleSummary::of(laws.iter().map(|law| law.error)).map_or(0.0, |error| error.p50) * 100.0;
@@ -162,10 +164,15 @@ impl Calibration {
         Some((case.population(), self.results.rates(case)?))
     }
 
-    /// The rate of all clients over that of one, by absent names, which each client can ask for.
-    fn gain(&self) -> Option<f64> {
-        let (_, all) = self.of_all(LoadOperation::StatAbsent, CaseCache::Cold)?;
-        let (_, one) = self.largest(LoadOperation::StatAbsent, CaseLayout::Unique, CaseCache::Cold)?;
+    /// The rate of all clients over that of one, by an operation that each client can do and of which clients hold back as many:
+    /// changes, as Lustre's clients do (`max_mod_rpcs_in_flight`), or questions.
+    fn gain_of_alike(&self, operation: LoadOperation) -> Option<f64> {
+        let alike = match operation {
+            LoadOperation::Unlink | LoadOperation::Rename => LoadOperation::Create,
+            _ => LoadOperation::StatAbsent,
+        };
+        let (_, all) = self.of_all(alike, CaseCache::Cold)?;
+        let (_, one) = self.largest(alike, CaseLayout::Unique, CaseCache::Cold)?;
         Some(all.p50 / one.p50)
     }
 
@@ -176,12 +183,14 @@ impl Calibration {
 
     /// A sentence on rates that stay open; `None` where none does.
     pub fn unsettled(&self) -> Option<String> {
-        let mut rates = self.server_rates();
-        let is_open = |slot: &Option<Figure>| slot.as_ref().is_some_and(Figure::is_open);
-        let open = [&mut rates.lookup, &mut rates.lookup_absent, &mut rates.open, &mut rates.create];
+        let mut profile = self.profile("", String::new());
+        let is_open = |(section, _, slot): &(&str, &str, ProfileSlot<'_>)| match slot {
+            ProfileSlot::Figure(Some(rate), _) => *section == RatesSection::TITLE && rate.is_open(),
+            _ => false,
+        };
         let clients =
             if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
-        open.iter().any(|slot| is_open(slot)).then(|| {
+        profile.slots().iter().any(is_open).then(|| {
             format!(
                 "{clients} did not saturate the server: rates are the least that it does, and a prediction's range is open below; {}",
                 self.settles()
@@ -462,20 +471,45 @@ mod tests {
     /// The results of clients that each have at most `limit` requests under way, at a server by the closed law.
     fn limited(service_us: f64, delay_us: f64, limit: u32, clients: u16) -> CalibrationResults {
         let mut results = CalibrationResults::default();
-        let crowds = [(1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (1, 8, 8), (clients, 8, 8)];
+        let law = ClosedLaw { service_us, delay_us, error: 0.0, utilisation: 0.0 };
         for operation in [LoadOperation::StatAbsent, LoadOperation::Create] {
-            for (clients, processes, threads) in crowds {
-                let kind = CaseKind::Metadata(operation);
-                let case = CalibrationCase { kind, clients, processes, threads, ..IDLE };
-                let of_one = (case.population() / u32::from(clients)).min(limit);
-                let law = ClosedLaw { service_us, delay_us, error: 0.0, utilisation: 0.0 };
-                let seconds = 1000.0 / law.rate(of_one * u32::from(clients));
-                let alone = vec![service_us + delay_us];
-                let run = CaseRun { count: 1000, seconds, latencies_us: alone, closes_us: Vec::new() };
-                results.add(case, run);
-            }
+            add(&mut results, (operation, CaseCache::Cold), law, limit, Some(clients));
         }
         results
+    }
+
+    /// Adds an operation of one client with more and more processes, and of so many clients together.
+    fn add(
+        results: &mut CalibrationResults,
+        (operation, cache): (LoadOperation, CaseCache),
+        law: ClosedLaw,
+        limit: u32,
+        together: Option<u16>,
+    ) {
+        let kind = CaseKind::Metadata(operation);
+        let alone = [(1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (1, 8, 8)];
+        for (clients, processes, threads) in alone.into_iter().chain(together.map(|clients| (clients, 8, 8))) {
+            let case = CalibrationCase { kind, cache, clients, processes, threads, ..IDLE };
+            let of_one = (case.population() / u32::from(clients)).min(limit);
+            let seconds = 1000.0 / law.rate(of_one * u32::from(clients));
+            let latencies_us = vec![law.service_us + law.delay_us];
+            results.add(case, CaseRun { count: 1000, seconds, latencies_us, closes_us: Vec::new() });
+        }
+    }
+
+    #[test]
+    fn changes_that_a_client_holds_back_are_no_limit_of_the_server() {
+        let mut results = CalibrationResults::default();
+        // 20 000 a second. Questions saturate it; a client has two changes under way.
+        let law = ClosedLaw { service_us: 50.0, delay_us: 200.0, error: 0.0, utilisation: 0.0 };
+        add(&mut results, (LoadOperation::StatAbsent, CaseCache::Cold), law, 100, Some(4));
+        add(&mut results, (LoadOperation::Create, CaseCache::Cold), law, 2, Some(4));
+        add(&mut results, (LoadOperation::Unlink, CaseCache::Own), law, 2, None);
+        let calibration = Calibration { clients: 4, ..calibration(results) };
+        let rates = calibration.profile("fs", String::new()).rates;
+        assert!(!rates.lookup_absent.expect("it was measured").is_open());
+        assert!(rates.unlink.expect("it was measured").is_open());
+        assert!(calibration.unsettled().is_some());
     }
 
     #[test]

@@ -225,6 +225,25 @@ fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
 }
 
 #[test]
+fn a_wide_range_names_its_figure_and_the_way_to_learn_it() {
+    let test = traced();
+    let behind = "schema_version = 1\nname = 'behind'\nkind = 'measured'\n[network]\nround_trip_us = 100\n\
+                  [metadata.operations_per_second]\nlookup = 1000000\n[forwarding]\n\
+                  gateways = { p10 = 1, p50 = 8, p90 = 64 }\ngateway_requests_per_second = 1000\n";
+    test.write("behind.toml", behind);
+    for (fs, expected) in [
+        ("behind.toml", ["the tree on 1 metadata server,", "`gateways` alone makes it", "its administrators know it"]),
+        ("nfs", ["the tree on all metadata servers,", "`operations_per_second` alone makes it", "quell calibrate DIR"]),
+    ] {
+        let outcome = test.quell(&["predict", "w.qtrace", "--fs", fs, "--nodes", "4096", "--samples", "50"]);
+        let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in expected {
+            assert!(text.contains(words), "{words}: {outcome}");
+        }
+    }
+}
+
+#[test]
 fn the_launch_is_a_line_of_its_own_and_the_curve_is_drawn() {
     let test = traced();
     let words =

@@ -67,6 +67,8 @@ sections! {
         servers COUNT,
         /// Requests that one server works on at once.
         threads COUNT,
+        /// The rates are those of all servers of the file system, taken for one.
+        together switch,
     }
 
     /// Operations a second of one metadata server with all its threads.

@@ -158,6 +158,26 @@ fn a_replay_serves_a_client_that_keeps_as_many_names_as_it_needed() {
 }
 
 #[test]
+fn a_second_run_finds_little_in_a_client_that_keeps_few_names() {
+    let mut many = script(&[]);
+    for _ in 0..2000 {
+        let name = NameId(many.names.len() as u32);
+        many.names.push(many.names[2].clone());
+        let begin = many.walks.len() as u32;
+        many.walks.extend([NameId(0), NameId(1), name]);
+        let walk = begin..many.walks.len() as u32;
+        many.acts.push(Act { think: 0.001, walk, absent: false, bytes: 0.0, deed: Deed::Stat(name) });
+    }
+    let lookups = |entries, is_warm| {
+        let rules = ClientRules { entries, ..KEEPS };
+        demand(&many, rules, &machine(1, is_warm)).asks().get(ServerOperation::Lookup)
+    };
+    assert_eq!(lookups(f64::INFINITY, true), 0.0);
+    let cold = lookups(1000.0, false);
+    assert!(lookups(1000.0, true) > 0.95 * cold, "{cold}");
+}
+
+#[test]
 fn an_open_that_rides_with_its_lookup_is_asked_and_not_waited_for_once() {
     let opens = |deeds: &[(&[u32], bool, Deed)], open_rides, positive| {
         let rules = ClientRules { open_rides, positive, ..KEEPS };

@@ -31,7 +31,7 @@ pub(super) fn points(page: &PredictionPage) -> Markup {
             }
         }
     };
-    let lead = format!("Seconds until the last rank is done; {}.", page.bounds);
+    let lead = format!("Time until the last rank is done; {}.", page.bounds);
     section("points", "Points", &lead, &table(&head, &rows))
 }
 

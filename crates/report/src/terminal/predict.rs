@@ -112,7 +112,10 @@ fn about(profile: &PredictProfile) -> String {
 fn assumed(inputs: &PredictInputs, profile: &PredictProfile) -> String {
     let median = |key: &str| profile.figures.iter().find(|figure| figure.key == key).map(|figure| figure.p50);
     let servers = median("metadata.servers").unwrap_or(1.0);
-    let mut said = vec![format!("the tree on {}", counted(servers as u64, "metadata server"))];
+    let mut said = vec![match profile.switches.get("metadata.together") {
+        Some(true) => "the tree on all metadata servers".to_owned(),
+        _ => format!("the tree on {}", counted(servers as u64, "metadata server")),
+    }];
     if inputs.image_bytes.is_some() {
         let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
         let on =
@@ -136,12 +139,19 @@ fn narrower(last: &PredictPoint, profile: &PredictProfile) -> Option<String> {
         .find(|found| !["computing", "model"].contains(&found.figure.as_str()))?;
     let how = match widest.figure.as_str() {
         "stripes" | "data.servers" => "the file system tells it, and `--stripes N` takes it",
+        "time_shared" => "a profile names it: the program's time beside itself on one core, over that alone",
+        key if NO_CLIENT_SEES.contains(&key) || key.starts_with("gateway") => {
+            "its administrators know it, and a profile names it (`--print-fs NAME > FILE` makes one to edit)"
+        }
         _ => "`quell calibrate DIR -o FILE --second-client WORDS` measures it",
     };
     let (one, other) = (seconds(widest.seconds_at_p10), seconds(widest.seconds_at_p90));
     (last.seconds.p90 > WIDE * last.seconds.p10)
         .then(|| format!("`{}` alone makes it {one} to {other}: {how}", widest.figure))
 }
+
+/// Figures that `quell calibrate` cannot measure, beside those of gateways.
+const NO_CLIENT_SEES: [&str; 3] = ["cached_entries", "network.bytes_per_second", "node_keeps_seconds"];
 
 /// Above this factor from p10 to p90 a range says little.
 const WIDE: f64 = 4.0;
