@@ -14,7 +14,7 @@ pub struct Coverage {
 
 /// The starts of `import` and `perl` in `bench/results/predict.md`, where a test counts them. The model's error is estimated from those of
 /// `julia`, of which it is largest.
-pub const COVERAGE: Coverage = Coverage { starts: 324, by_profile: 139, covered: 294 };
+pub const COVERAGE: Coverage = Coverage { starts: 324, by_profile: 152, covered: 306 };
 
 /// Starts where no processor is short, and those near their predictions: what is left is the error of the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,8 @@ mod tests {
         assert_eq!(counted, SEPARATED);
     }
 
-    /// The upper end of the model's error while the bench ran: its ranges hold it.
+    /// The upper end of the model's error while the bench's first round ran. Later rounds had less, so their ranges count as narrower
+    /// than the profile gives them.
     const THEN: f64 = 1.37;
 
     #[test]
