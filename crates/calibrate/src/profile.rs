@@ -12,8 +12,7 @@ use crate::operation::LoadOperation;
 use crate::workers::{CacheAspect, DataAccess};
 use quell_predict::profile::{
     ClientSection, DataSection, Figure, MetadataSection, NetworkSection, Profile, ProfileKind, ProfileSlot,
-    RatesSection,
-    SharedDirectorySection,
+    RatesSection, SharedDirectorySection,
 };
 
 impl Calibration {
@@ -488,7 +487,8 @@ mod tests {
     ) {
         let kind = CaseKind::Metadata(operation);
         let alone = [(1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (1, 8, 8)];
-        for (clients, processes, threads) in alone.into_iter().chain(together.map(|clients| (clients, 8, 8))) {
+        for (clients, processes, threads) in alone.into_iter().chain(together.map(|clients| (clients, 8, 8)))
+        {
             let case = CalibrationCase { kind, cache, clients, processes, threads, ..IDLE };
             let of_one = (case.population() / u32::from(clients)).min(limit);
             let seconds = 1000.0 / law.rate(of_one * u32::from(clients));

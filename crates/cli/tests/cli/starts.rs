@@ -232,8 +232,18 @@ fn a_wide_range_names_its_figure_and_the_way_to_learn_it() {
                   gateways = { p10 = 1, p50 = 8, p90 = 64 }\ngateway_requests_per_second = 1000\n";
     test.write("behind.toml", behind);
     for (fs, expected) in [
-        ("behind.toml", ["the tree on 1 metadata server,", "`gateways` alone makes it", "its administrators know it"]),
-        ("nfs", ["the tree on all metadata servers,", "`operations_per_second` alone makes it", "quell calibrate DIR"]),
+        (
+            "behind.toml",
+            ["the tree on 1 metadata server,", "`gateways` alone makes it", "its administrators know it"],
+        ),
+        (
+            "nfs",
+            [
+                "the tree on all metadata servers,",
+                "`operations_per_second` alone makes it",
+                "quell calibrate DIR",
+            ],
+        ),
     ] {
         let outcome = test.quell(&["predict", "w.qtrace", "--fs", fs, "--nodes", "4096", "--samples", "50"]);
         let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -162,7 +162,7 @@ fn a_second_run_finds_little_in_a_client_that_keeps_few_names() {
     let mut many = script(&[]);
     for _ in 0..2000 {
         let name = NameId(many.names.len() as u32);
-        many.names.push(many.names[2].clone());
+        many.names.push(many.names[2]);
         let begin = many.walks.len() as u32;
         many.walks.extend([NameId(0), NameId(1), name]);
         let walk = begin..many.walks.len() as u32;
