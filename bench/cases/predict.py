@@ -210,7 +210,7 @@ def calibrate() -> None:
     flags = ["--force", "--second-client", second, *shlex.split(harness.setting("CALIBRATE")), str(rig.WORK / "calibrate")]
     profile = SCRATCH / "profile.toml"
     rig.on(1, rig.QUELL, "calibrate", *flags, "-o", str(profile))
-    if "cpu_us" not in profile.read_text():
+    if "\ncpu_us = " not in profile.read_text():
         raise RuntimeError("calibrating had no time for the cost of a request: the profile predicts nothing on full cores")
 
 
@@ -319,8 +319,8 @@ def coverage(rows: list[Row]) -> list[str]:
     holds = sum(row.holds for row in rows)
     machines = sorted({f"{sample.began[:10]}, {sample.machine}" for row in rows for sample in row.samples})
     return [
-        f"Rounds of a case: {min(rounds)} to {max(rounds)}. p50 within 25 %: {within} of {len(rows)} cases ({within / len(rows):.0%}). Within p10",
-        f"to p90: {holds} of {samples} samples ({holds / samples:.0%}). Measured on {'; '.join(machines)}.",
+        f"Rounds of a case: {min(rounds)} to {max(rounds)}. p50 within 25 %: {within} of {len(rows)} cases ({within / len(rows):.1%}). Within p10",
+        f"to p90: {holds} of {samples} samples ({holds / samples:.1%}). Measured on {'; '.join(machines)}.",
     ]
 
 

@@ -15,6 +15,8 @@ use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
 use crate::workers::{NameOperations, PhaseTask};
 
+const STEP: &str = "operations that no cache answers";
+
 /// Entries of a directory that is listed.
 const ENTRIES: u64 = 10;
 
@@ -29,7 +31,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
     let rounds = std::iter::repeat_n(crowds, leader.bounds.iterations.into()).flatten();
     let rounds: Vec<_> = rounds.collect();
     for (number, (processes, threads)) in rounds.iter().enumerate() {
-        if leader.begins("operations that no cache answers", number as f64 / rounds.len() as f64) {
+        if leader.begins(STEP, number as f64 / rounds.len() as f64) {
             let cache = if leader.clients() > 1 { CaseCache::Other } else { CaseCache::Own };
             ColdRound::of(leader, cache, *processes, *threads).run(leader)?;
         }
@@ -171,11 +173,11 @@ impl ColdRound {
             let maker = if client == 0 { ClientChoice::Second } else { ClientChoice::Ours };
             let directories = leader.directories(maker, self.crowd())?;
             let files = self.for_all(LoadOperation::Create, &directories, "f", self.each);
-            // Many clients' files take long to make, one client after the other.
-            if are_there && leader.left().is_zero() {
-                return Ok(());
-            }
             if are_there {
+                // Many clients' files take long to make, one client after the other.
+                if !leader.has_time(STEP) {
+                    return Ok(());
+                }
                 leader.prepare(maker, files.clone())?;
             }
             of_clients.push(files);

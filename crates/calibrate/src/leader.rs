@@ -61,11 +61,16 @@ impl<'a> Leader<'a> {
     /// True if there is time for a step; else it is noted as left out.
     pub(super) fn begins(&mut self, step: &'static str, done: f64) -> bool {
         (self.progress)(CalibrationProgress { step, done, elapsed: self.clock.elapsed() });
-        let begins = !self.clock.is_over();
-        if !begins && !self.skipped.contains(&step) {
+        self.has_time(step)
+    }
+
+    /// True if time is left; otherwise the step is named as one that was left out.
+    pub(super) fn has_time(&mut self, step: &'static str) -> bool {
+        let has_time = !self.clock.is_over();
+        if !has_time && !self.skipped.contains(&step) {
             self.skipped.push(step);
         }
-        begins
+        has_time
     }
 
     /// Time that is left for everything.

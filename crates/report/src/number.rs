@@ -96,6 +96,17 @@ pub(crate) fn seconds(seconds: f64) -> String {
     duration(nanos(seconds))
 }
 
+/// A time of which only the size means anything.
+pub(crate) fn rough(value: f64) -> String {
+    let (value, unit) = match value {
+        value if value < 90.0 => (value, "s"),
+        value if value < 5400.0 => (value / 60.0, "min"),
+        value if value < 172_800.0 => (value / 3600.0, "h"),
+        value => (value / 86_400.0, "days"),
+    };
+    format!("{}{GLUE}{unit}", grouped(value.ceil() as u64))
+}
+
 /// The time behind a number of seconds: what [`Nanos::as_seconds`] made of it comes back exactly.
 pub(crate) fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9).round() as u64)

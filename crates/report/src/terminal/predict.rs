@@ -3,7 +3,7 @@
 use super::Page;
 use super::findings::plain;
 use crate::Style;
-use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
+use crate::number::{self, GLUE, bytes, counted, grouped, rough, rounded, seconds};
 use crate::table::TextTable;
 use crate::text::{TextRole, clean};
 use crate::view::{PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, not_told_apart};
@@ -267,17 +267,6 @@ fn short(bottleneck: &str) -> String {
 fn brief(number: u64) -> String {
     let words = [("million", "M"), ("billion", "G"), ("trillion", "T")];
     words.iter().fold(rounded(number), |text, (word, letter)| text.replace(word, letter))
-}
-
-/// A time of which only the size means anything.
-fn rough(value: f64) -> String {
-    let (value, unit) = match value {
-        value if value < 90.0 => (value, "s"),
-        value if value < 5400.0 => (value / 60.0, "min"),
-        value if value < 172_800.0 => (value / 3600.0, "h"),
-        value => (value / 86_400.0, "days"),
-    };
-    format!("{}{GLUE}{unit}", grouped(value.ceil() as u64))
 }
 
 fn tornado(profile: &PredictProfile) -> TextTable {

@@ -4,7 +4,7 @@ use super::page::{
     Curve, CurvePoint, MeasuredPoint, PageInputs, PredictedChanges, PredictionPage, Swing, Tornado,
 };
 use super::{PredictInputs, PredictPoint, PredictProfile, PredictView};
-use crate::number::{self, bytes, counted, grouped, seconds};
+use crate::number::{self, bytes, counted, grouped, rough, seconds};
 use quell_trace::Bytes;
 
 /// The page of a start. Shape of `what_ifs`: one entry a profile, the first change as asked.
@@ -31,7 +31,7 @@ fn title(predict: &PredictView) -> String {
     let Some(point) = predict.points.last() else { return "Nothing starts".to_owned() };
     let on = format!("{} of {}", counted(point.nodes, "node"), predict.profile);
     if point.may_fail {
-        return format!("About {} to start on {on}, if its servers survive it", seconds(point.seconds.p50));
+        return format!("About {} to start on {on}, if its servers survive it", rough(point.seconds.p50));
     }
     format!(
         "{} to start on {on}; {} to {} with four in five chances",
