@@ -58,17 +58,18 @@ demo: deps build wire ## the main job on a real shared file system: record, pack
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
 test: deps ## everything that must hold, cheap stages first; sets itself up
-	@scripts/stages check privileged fuzz aarch64 size check-packages python fleet web differential suites modules rig-tests
+	@scripts/stages check build wire privileged+rig-tests fuzz aarch64 size check-packages python fleet web differential suites modules
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
 
-check: ## format, generated files, lints, documentation, bundled crates
+check: ## format, lints, documentation, generated files, bundled crates
 	cargo fmt --all --check
-	cargo xtask --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
-	scripts/deny licenses bans sources
+	cargo build --locked --workspace --all-targets --quiet # as the tests need it: `cargo xtask` alone builds half the crates anew
+	$(TARGET_DIR)/debug/xtask --check
+	scripts/deny --once licenses bans sources
 
 advisories: ## known faults of the bundled crates, from the RustSec database
 	scripts/deny advisories
@@ -81,9 +82,9 @@ aarch64: deps ## the code compiles for aarch64; `make release-aarch64`, part of 
 	rustup target add $(AARCH64)
 	$(CROSS) cargo check --locked --target $(AARCH64) --package quell-cli --quiet
 
-privileged: ## all tests of the crates and of the binary
+privileged: build ## all tests of the crates and of the release
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
-	QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
+	QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
 
 differential: build deps ## what programs do below packed directories is what they do without quell
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse

@@ -119,15 +119,17 @@ fn privileged_every_difference_is_as_the_page_says() {
             let before = who.before();
             // Root takes no image from a directory that another user could change.
             let own = if *who == Who::Root { "chown 0:0 own" } else { ":" };
+            let plant = format!("{PLANT}\n{own}");
             let pack = format!(
-                "{PLANT}\n{own}\n{before} {QUELL} -q record -o own/t.qtrace -- sh -c '{read}' >/dev/null 2>&1\n\
+                "{plant}\n\
+                 {before} {QUELL} -q record -o own/t.qtrace -- sh -c '{read}' >/dev/null 2>&1\n\
                  {before} {QUELL} -q pack own/t.qtrace -o own/t --root env >/dev/null"
             );
-            for (way, command, expected) in [
-                ("plain", before.to_owned(), plain),
-                ("run", format!("{before} {QUELL} run own/t --"), mounted),
+            for (way, planted, command, expected) in [
+                ("plain", &plant, before.to_owned(), plain),
+                ("run", &pack, format!("{before} {QUELL} run own/t --"), mounted),
             ] {
-                test.script(&pack).succeeds();
+                test.script(planted).succeeds();
                 test.write("row.sh", script);
                 let said = test.script(&format!("{command} sh row.sh")).stdout;
                 test.silence();

@@ -39,7 +39,7 @@ class Curves {
         class: "curves",
         tabindex: 0,
         role: "group",
-        "aria-label": "Seconds by nodes. Left and right arrows move the cursor.",
+        "aria-label": "Time by nodes. Left and right arrows move the cursor.",
     });
     private readonly cursor = el("div", { class: "cursor", hidden: true });
     private readonly spoken = el("p", { class: "unseen", "aria-live": "polite" });
@@ -117,7 +117,7 @@ class Curves {
         ]);
         const down = thinned(this.nodes, x, 64).map((nodes) => [
             svg("line", { x1: x(nodes), x2: x(nodes), y1: HEAD + height, y2: HEAD + height + 5, class: "axis" }),
-            svg("text", { x: x(nodes), y: HEAD + height + 19, "text-anchor": "middle", class: "tick" }, grouped(nodes)),
+            svg("text", { ...this.centred(x(nodes), grouped(nodes)), y: HEAD + height + 19, class: "tick" }, grouped(nodes)),
         ]);
         return [
             ...across.flat(),
@@ -125,6 +125,12 @@ class Curves {
             ...down.flat(),
             svg("text", { x: this.width, y: HEAD + height + 37, "text-anchor": "end", class: "tick" }, "nodes"),
         ];
+    }
+
+    /** The place of a label below `at`. One that would leave the page ends at the page's edge. */
+    private centred(at: number, label: string): { x: number; "text-anchor": string } {
+        const edge = this.width + EDGE;
+        return at + (label.length * CHARACTER) / 2 > edge ? { x: edge, "text-anchor": "end" } : { x: at, "text-anchor": "middle" };
     }
 
     /** A line at each knee, and its name above, in the first row where there is room. */
@@ -291,14 +297,17 @@ function thinned(numbers: number[], scale: Scale, room: number): number[] {
     return chosen;
 }
 
+/** The least time that each unit shows, and how long the unit is, in seconds. */
+const UNITS = [[172_800, 86_400, "days"], [7200, 3600, "h"], [120, 60, "min"], [1, 1, "s"], [1e-3, 1e-3, "ms"]] as const;
+
 /** A round time without needless digits. */
 function plain(time: number): string {
-    const [scale, unit] = time >= 7200 ? [1 / 3600, "h"] : time >= 120 ? [1 / 60, "min"] : time >= 1 ? [1, "s"] : time >= 1e-3 ? [1e3, "ms"] : [1e6, "us"];
-    const value = Number((time * scale).toPrecision(2));
+    const [, length, unit] = UNITS.find(([from]) => time >= from) ?? [0, 1e-6, "us"];
+    const value = Number((time / length).toPrecision(2));
     return `${value >= 1000 ? grouped(value) : value}\u202f${unit}`;
 }
 
-/** A time with three digits, or in minutes and hours. */
+/** A time with three digits, or from two minutes on in minutes, hours and days. */
 export function lasting(time: number): string {
     return time >= 120 ? plain(time) : seconds(time);
 }

@@ -27,7 +27,7 @@ const section = (id: string, title: string, lead: string, ...content: HTMLElemen
 const chart = curves(page.curves, page.measured);
 const swings = tornadoes(page.tornadoes);
 document.getElementById("charts")?.append(
-    section("curve", "Seconds by nodes",
+    section("curve", "Time by nodes",
         `Line: the median. Band: four chances in five. Dots: ${page.bounds}.`, chart),
     ...(swings.length > 0
         ? [section("tornado", "What spreads the range",
