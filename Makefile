@@ -58,7 +58,7 @@ demo: deps build wire ## the main job on a real shared file system: record, pack
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
 test: deps ## everything that must hold, cheap stages first; sets itself up
-	@scripts/stages check build wire privileged+rig-tests fuzz aarch64 size check-packages python fleet web differential suites modules
+	@scripts/stages check build wire privileged fuzz aarch64 size check-packages python fleet web differential suites modules rig-tests
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
