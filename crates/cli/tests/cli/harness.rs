@@ -18,7 +18,7 @@ use crate::processes::{self, PATIENCE, SEARCH};
 pub(crate) use crate::processes::{NOBODY, kill, next_line, send, wait_until};
 
 /// The binary that is tested, as a path: `*QUELL`, and in formats `{QUELL}`. The environment's `QUELL` names another one than
-/// cargo built, such as a release, whose commands take a third of the time.
+/// cargo built: `make privileged` tests the release.
 pub(crate) static QUELL: Quell = Quell(LazyLock::new(|| {
     let built = env!("CARGO_BIN_EXE_quell");
     let copy = crate::place::copy_of(Path::new(&std::env::var_os("QUELL").unwrap_or(built.into())));

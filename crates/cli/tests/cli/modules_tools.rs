@@ -393,7 +393,7 @@ fn privileged_a_dry_run_asks_the_tools_and_says_what_the_real_run_would() {
 fn privileged_a_dry_run_counts_the_calls_that_measure_counts() {
     let Some(prefix) = tool("modules-5.7.0") else { return };
     let Some(test) = Test::privileged(&[Need::Root]) else { return };
-    test.quell(&["modules", "example", "--names", "4", "m"]).succeeds();
+    test.quell(&["modules", "example", "m"]).succeeds();
     let trees = ["--tools", &prefix, "m/applications", "m/libraries"];
     let measured =
         json(&test.quell(&[&["modules", "measure", "--runs", "1", "--json"], &trees[..]].concat()));
