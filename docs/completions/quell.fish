@@ -243,7 +243,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all, for an image what the profile says]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'Predict that this share of the files is gathered into others: 0.5, 50%, N/K' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made; p10 and p90 of fewer than 20 say little' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l seed -d 'Seed of the runs\' choices; the same seed gives the same ranges' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

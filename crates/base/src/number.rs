@@ -46,7 +46,8 @@ pub fn noun_for(number: u64, noun: &str) -> String {
 pub fn duration(time: Nanos) -> String {
     let seconds = time.as_seconds();
     let (value, unit) = match time.0 {
-        0..1_000 => (time.0 as f64, "ns"),
+        0 => return "0 s".into(),
+        nanos @ 1..1_000 => return format!("{nanos} ns"),
         1_000..1_000_000 => (seconds * 1e6, "us"),
         1_000_000..1_000_000_000 => (seconds * 1e3, "ms"),
         1_000_000_000..10_000_000_000_000 => (seconds, "s"),
@@ -111,7 +112,8 @@ mod tests {
     #[test]
     fn units_keep_three_digits() {
         for (time, expected) in [
-            (0, "0.00 ns"),
+            (0, "0 s"),
+            (7, "7 ns"),
             (1_500, "1.50 us"),
             (214_400_000, "214 ms"),
             (3_600_000_000_000, "3 600 s"),

@@ -27,6 +27,9 @@ pub const MOST_ITEMS: u64 = 10_000;
 /// Threads of each process where as many requests as possible are to be under way at once.
 pub(crate) const THREADS: u16 = 8;
 
+/// Sets of files that each number of processes makes, one file an operation: an upper bound.
+const SETS: u64 = 9;
+
 impl CalibrationBounds {
     /// Some minutes: three repetitions, and a wait that sees the lifetimes that NFS clients have.
     pub const FULL: Self = Self {
@@ -63,15 +66,15 @@ impl CalibrationBounds {
         u64::try_from(self.phase.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The most files that are there at once. Nothing is removed before the end but what `unlink` is measured by.
-    pub(crate) fn files(&self) -> u64 {
+    /// The most files that are there at once, of so many clients. Nothing is removed before the end but what `unlink` is measured by.
+    pub(crate) fn files(&self, clients: u64) -> u64 {
         let processes: u64 =
             self.widths().iter().map(|width| u64::from(*width)).sum::<u64>() + u64::from(self.processes);
-        let sets = 9;
-        processes
-            .saturating_mul(self.items)
-            .saturating_mul(sets * u64::from(self.iterations))
-            .saturating_add(1000)
+        let of_one = processes.saturating_mul(self.items).saturating_mul(SETS);
+        // Where all clients ask at once, each has files to stat and files to create, for all threads of its processes.
+        let all_threads = u64::from(self.processes) * u64::from(THREADS);
+        let of_all = clients.saturating_mul(2).saturating_mul(all_threads).saturating_mul(self.items);
+        of_one.saturating_add(of_all).saturating_mul(self.iterations.into()).saturating_add(1000)
     }
 }
 

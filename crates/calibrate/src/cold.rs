@@ -59,7 +59,7 @@ impl ColdRound {
 
     fn run(self, leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
         let files = self.files(leader, self.crowd())?;
-        // The others of this client's own files, and of absent names, are measured as mdtest does.
+        // With one thread a process, `phases.rs` measures stats of this client's own files, and of absent names.
         let is_new = self.cache == CaseCache::Other || self.threads > 1;
         if is_new {
             self.phase(leader, LoadOperation::Stat, self.cache, &files, "f")?;

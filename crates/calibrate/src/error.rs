@@ -71,8 +71,11 @@ pub enum CalibrateError {
         what: String,
     },
     /// Two clients have the same mount of the file system, and so the same cache.
-    #[error("the second client is this client: both use one mount, and its cache")]
-    SameClient,
+    #[error("the {process} is a client that is measured already: both use one mount, and its cache")]
+    SameClient {
+        /// The client's process.
+        process: String,
+    },
     /// The program's path cannot stand behind the words of a second client.
     #[error("a shell on the second client would not read `{}` as it is written", path.display())]
     Unsayable {

@@ -139,7 +139,7 @@ impl<'a> Leader<'a> {
         u16::try_from(self.others.len()).unwrap_or(u16::MAX).saturating_add(1)
     }
 
-    /// The same of all clients at once, if there are several. Shape: one of `theirs` for each other client.
+    /// A phase of all clients at once, if there are several. Shape: one of `theirs` for each other client.
     pub(super) fn phase_of_all(
         &mut self,
         case: CalibrationCase,

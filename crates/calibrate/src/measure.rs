@@ -16,9 +16,9 @@ use std::time::Duration;
 
 /// Looks whether a directory can be measured in, and makes nothing.
 ///
-/// **Errors**: it is `/`, missing, no directory, read-only, not ours to write to, or too full for what `bounds` allow.
+/// **Errors**: it is `/`, missing, no directory, read-only, not ours to write to, or too full for what `bounds` allow one client.
 pub fn check(directory: &Path, bounds: &CalibrationBounds) -> Result<(), CalibrateError> {
-    work_directory::check(directory, needs(bounds)).map(drop)
+    work_directory::check(directory, needs(bounds, 1)).map(drop)
 }
 
 /// Measures, and leaves nothing behind.
@@ -30,7 +30,8 @@ pub fn calibrate(
     progress: &mut dyn FnMut(CalibrationProgress),
 ) -> Result<Calibration, CalibrateError> {
     let began = std::time::Instant::now();
-    let place = WorkDirectory::make(setting.directory, needs(&setting.bounds))?;
+    let clients = 1 + setting.others.len() as u64;
+    let place = WorkDirectory::make(setting.directory, needs(&setting.bounds, clients))?;
     let measured = measure(setting, place.path(), progress);
     progress(CalibrationProgress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
     match (measured, place.remove()) {
@@ -57,12 +58,14 @@ fn measure(
         let name = if number == 2 { "second client".to_owned() } else { format!("client {number}") };
         let other = match link {
             ClientLink::Command(words) => WorkerGroup::start(words, place, 1, &name, setting.stop)?,
-            ClientLink::Connection(stream) => WorkerGroup::over(stream, place, name, setting.stop)?,
+            ClientLink::Connection(stream) => WorkerGroup::over(stream, place, name.clone(), setting.stop)?,
         };
         let is_known = std::iter::once(&ours).chain(&others).any(|known| other.shares_client_with(known));
         match (is_known, link) {
             (false, _) => others.push(other),
-            (true, ClientLink::Command(_)) => return Err(CalibrateError::SameClient),
+            (true, ClientLink::Command(_)) => {
+                return Err(CalibrateError::SameClient { process: name });
+            }
             // A launcher starts several ranks a node.
             (true, ClientLink::Connection(_)) => {}
         }
@@ -109,8 +112,8 @@ fn is_fuse(place: &Path) -> bool {
 /// `FUSE_SUPER_MAGIC` of `linux/magic.h`.
 const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
-fn needs(bounds: &CalibrationBounds) -> Needs {
-    let files = bounds.files();
+fn needs(bounds: &CalibrationBounds, clients: u64) -> Needs {
+    let files = bounds.files(clients);
     // An entry and an inode of an empty file take less than a KiB on any file system that was looked at.
     Needs { bytes: bounds.file_bytes.saturating_add(files.saturating_mul(1024)), files }
 }

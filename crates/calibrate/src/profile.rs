@@ -25,7 +25,7 @@ impl Calibration {
                 round_trip_us: self.round_trip_us(),
                 round_trip_in_a_row_us: in_a_row
                     .latency
-                    .map(|latency| self.way(latency, "a process in a row")),
+                    .map(|latency| self.way(latency, "one process, in a row")),
                 ..NetworkSection::default()
             },
             // Clients cannot tell several servers from a faster one: the rates below are those of all together.

@@ -138,8 +138,8 @@ pub struct ClientRules {
     pub absences_ask_daemon: bool,
 }
 
-/// From start to start a program does not take the same time: of 25 of one import from a warm local disk of an idle machine one in
-/// ten took less than 0.88 times the median, and one in ten more than 1.16 times.
+/// A program's time varies from start to start: of 25 starts of one import from a warm local disk, on an idle machine, one in ten took
+/// less than 0.88 times the median, and one in ten more than 1.16 times.
 static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(25), source: None };
 
 /// The model's own error, upwards by starts of one program on the rig (`julia` of `bench/results/predict.md`; the other programs are what

@@ -106,7 +106,7 @@ pub struct Predict {
     /// Predict that lookup and open are one request.
     #[arg(long)]
     pub atomic_open: bool,
-    /// Runs of which the ranges are made.
+    /// Runs of which the ranges are made; p10 and p90 of fewer than 20 say little.
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub samples: u32,

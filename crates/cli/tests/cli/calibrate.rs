@@ -201,7 +201,7 @@ fn a_second_client_is_another_client_with_quell() {
     let test = Test::new();
     std::fs::create_dir(test.path("here")).unwrap();
     for (words, message) in [
-        ("env", "the second client is this client: both use one mount, and its cache"),
+        ("env", "the second client is a client that is measured already: both use one mount, and its cache"),
         ("false", "second client ended early"),
         ("echo", "second client said what no worker of quell says"),
         ("no-such-command", "second client ended early"),
@@ -224,7 +224,10 @@ fn a_directory_of_any_name_reaches_a_second_client_behind_a_shell() {
         let words = [&["calibrate", name, "-o", "fs.toml", "--second-client", AGAIN], SHORT].concat();
         let said = test.quell(&words);
         assert_eq!(said.code(), 2, "{said}");
-        assert!(said.stderr.contains("the second client is this client"), "it has found {name}: {said}");
+        assert!(
+            said.stderr.contains("the second client is a client that is measured already"),
+            "it has found {name}: {said}"
+        );
         std::fs::remove_dir(test.path(name)).unwrap();
         assert!(test.files().is_empty(), "{:?}", test.files());
     }

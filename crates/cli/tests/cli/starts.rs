@@ -215,9 +215,15 @@ fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
     let bare = "schema_version = 1\nname = 'bare'\nkind = 'measured'\n[metadata.operations_per_second]\nlookup = 900\n";
     test.write("bare.toml", bare);
     for fs in ["bare.toml", "bare.toml,nfs"] {
-        let outcome = test.quell(&["predict", "w.qtrace", "--fs", fs, "--nodes", "1,65536", "--samples=2"]);
+        let words = ["predict", "w.qtrace", "--fs", fs, "--nodes", "1,65536"];
+        let outcome = test.quell(&[&words[..], &["--samples=2"]].concat());
         let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         let named = if fs == "bare.toml" { "" } else { "bare: " };
+        assert!(text.contains(&format!("assumed {named}the tree on 1 metadata server")), "{outcome}");
+        test.quell(&[&words[..], &["--samples=2", "--html=page.html"]].concat()).succeeds();
+        let page = std::fs::read_to_string(test.path("page.html")).unwrap();
+        std::fs::remove_file(test.path("page.html")).unwrap();
+        assert!(page.contains(&format!("assumed: {named}the tree on 1 metadata server")), "{page}");
         assert!(text.contains(&format!("doubt {named}the profile does not say")), "{outcome}");
         assert!(text.contains("times over capacity at 65 536 nodes: expect failures"), "{outcome}");
         assert_eq!(text.matches("regime ").count(), fs.split(',').count(), "{outcome}");
@@ -250,6 +256,35 @@ fn a_wide_range_names_its_figure_and_the_way_to_learn_it() {
         for words in expected {
             assert!(text.contains(words), "{words}: {outcome}");
         }
+    }
+    let words = ["predict", "w.qtrace", "--fs", "nfs,behind.toml", "--nodes", "4096", "--samples", "50"];
+    let outcome = test.quell(&words);
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("narrower nfs: `operations_per_second` alone makes it"), "{outcome}");
+}
+
+#[test]
+fn a_profile_without_the_processor_time_of_requests_is_noted_where_cores_are_shared() {
+    let test = traced();
+    let own = test.quell(&["predict", "--print-fs", "nfs"]).succeeds();
+    test.write("own.toml", own.replace("[client]\n", "[client]\ncpu_us = 90\n"));
+    for (fs, cores, is_noted) in [("nfs", "2", true), ("nfs", "8", false), ("own.toml", "2", false)] {
+        let words = ["--fs", fs, "--nodes", "1", "--ppn", "8", "--cores", cores, "--samples", "2"];
+        let notes = json(&test, &words)["notes"].to_string();
+        assert_eq!(notes.contains("does not name `cpu_us`"), is_noted, "{words:?} {notes}");
+    }
+}
+
+#[test]
+fn privileged_a_sleep_is_noted_unless_computing_is_given() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    std::fs::create_dir(test.path("X")).unwrap();
+    let words = ["-q", "record", "-o", "t.qtrace", "--", "sh", "-c", "test -e X/a; sleep 11; test -e X/b"];
+    assert_eq!(test.quell(&words).code(), 1);
+    for (think, is_noted) in [(&[][..], true), (&["--think=0.1"][..], false)] {
+        let words = ["predict", "t.qtrace", "--root", "X", "--fs=nfs", "--nodes=1", "--samples=2", "--json"];
+        let object = test.json(&[&words[..], think].concat());
+        assert_eq!(object["notes"].to_string().contains("if the program slept"), is_noted, "{object}");
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Network, RunPart};
 pub struct Cohorts(pub u32);
 
 impl Cohorts {
-    /// For a point of the curve.
+    /// For the run with every figure at its median.
     pub const FINE: Self = Self(256);
     /// For one of many runs of which a spread is made.
     pub const COARSE: Self = Self(24);

@@ -115,7 +115,7 @@ impl Scale {
 pub struct RunPart {
     /// Its time alone. Unit: seconds.
     pub alone: f64,
-    /// Of that, the seconds that each [`OwnCause`] cause holds it.
+    /// Of that, the seconds that each [`OwnCause`] holds it.
     pub own: [f64; 5],
     /// A node's demand on each station. Unit: seconds of the whole station.
     pub demand: [f64; STATIONS],

@@ -39,7 +39,7 @@ pub struct Elasticity {
 /// Cores of a node of Hopper.
 const CORES: u32 = 24;
 
-/// The assumptions that source 003 leaves open.
+/// The assumptions that Zhao et al. leave open.
 pub(super) fn alternatives() -> Vec<Alternative> {
     let all = StartCounts::WARP;
     let opens = StartCounts { stats_ok: 0.0, stats_failed: 0.0, ..all };

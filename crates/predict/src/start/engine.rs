@@ -48,15 +48,17 @@ impl<'a> StartEngine<'a> {
         self.replays.leave();
         let ModelRun { demand, network, times, .. } = self.times(nodes, median, Cohorts::FINE, Care::Exact);
         let launch = self.question.launch;
+        let last_start = self.scale(nodes).last_start();
         let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
         for run in runs {
             let ModelRun { times, network, .. } = self.times(nodes, run, Cohorts::COARSE, Care::Quick);
             let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
-            // The model's error stretches the bounds too, so that the medians stay in their order.
-            lower.push(run.error * bounds.lower);
-            upper.push(run.error * bounds.upper);
+            // The model's error stretches bounds as it stretches times, so that the medians stay in their order.
+            let stretched = |bound: f64| last_start + run.error * (bound - last_start);
+            lower.push(stretched(bounds.lower));
+            upper.push(stretched(bounds.upper));
         }
         let Bounds { lower: least, upper: most } = Bounds::of(&network);
         let bounds = Bounds {
@@ -120,7 +122,8 @@ impl<'a> StartEngine<'a> {
         let first = self.run(1.0, trial);
         // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
         let seconds = POWER * first.behind(trial.scale);
-        if self.question.changes.image.is_some() || !forgets(&trial.parameters.client, seconds) {
+        let [own, shared] = self.crowds(trial.clients, trial.parameters, trial.scale);
+        if ![own, shared].into_iter().flatten().any(|crowd| forgets(&crowd.rules, seconds)) {
             return first;
         }
         let found = self.search(first, trial);
@@ -299,7 +302,7 @@ fn is_close(results: f64, assumed: f64) -> bool {
 pub(super) enum Care {
     /// One of many: between replays that are there.
     Quick,
-    /// A point of the curve: by replays at its own slowness.
+    /// That with every figure at its median: by replays at its own slowness.
     Exact,
 }
 

@@ -105,7 +105,7 @@ impl<'a> Replays<'a> {
         self.near.clear();
     }
 
-    /// The same for a power of [`POWER`]; never less than for the one below, nor than where nothing slows requests. (All lower ones would
+    /// The demand of a node at a power of [`POWER`]; never less than for the one below, nor than where nothing slows requests. (All lower ones would
     /// cost a replay each.)
     fn demand(&mut self, power: u32, crowd: ReplayedCrowd) -> Demand {
         let mut whole = self.replayed_once(power, crowd).clone();
@@ -177,7 +177,7 @@ pub(super) fn computing_before_a_request(
 
 /// True if a client forgets something within a time.
 pub(super) fn forgets(rules: &ClientRules, seconds: f64) -> bool {
-    [rules.positive, rules.negative, rules.directory, rules.attributes]
+    [rules.positive, rules.negative, rules.directory, rules.attributes, rules.listing]
         .iter()
         .any(|life| *life > 0.0 && *life < seconds)
 }

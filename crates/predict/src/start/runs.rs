@@ -30,11 +30,12 @@ pub(super) fn sensitivities(
     point: &ForecastPoint<StartDetail>,
 ) -> Vec<FigureSensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
-    // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
+    // The point's p50 is the median of runs, not the time with every figure at its median: changes of the latter are scaled to it.
     let last_start = engine.scale(point.nodes).last_start();
-    let coarse = engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
-    let fine = point.seconds.p50 - launch - last_start;
-    let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
+    let at_medians =
+        engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
+    let of_runs = point.seconds.p50 - launch - last_start;
+    let scale = if at_medians > 0.0 { of_runs / at_medians } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
         // Each value of a lifetime is a replay, so one on one side has to do.
         let step = if is_lifetime(figure) { DerivativeStep::Up(STEP) } else { DerivativeStep::Both(STEP) };

@@ -4,7 +4,7 @@ use super::engine::StartEngine;
 use super::*;
 use crate::forecast::{Bottleneck, ForecastPoint};
 use crate::model::{OwnCause, Station};
-use crate::profile::{Figure, Profile, ProfileKind, SHIPPED, shipped};
+use crate::profile::{Figure, Profile, ProfileKind, ProfileSlot, SHIPPED, shipped};
 use crate::question::{ImageDelivery, StartChanges, StartQuestion, ways};
 use crate::workload::{Act, Deed, NameFacts, NameId, StartScript};
 use crate::{ServerOperation, StartParameters};
@@ -595,10 +595,11 @@ fn ways_of_a_program_to_its_nodes_stand_in_their_order() {
 #[test]
 fn the_median_is_that_of_the_runs_and_lies_within_their_bounds() {
     let script = program(30, 4096.0);
-    for (name, _) in SHIPPED.iter().filter(|(name, _)| *name != "coral") {
+    let names = SHIPPED.iter().map(|(name, _)| *name).filter(|name| *name != "coral");
+    for (name, skew) in names.flat_map(|name| [(name, 0.0), (name, 60.0)]) {
         let profile = shipped(name).unwrap();
-        let question =
-            StartQuestion { nodes: vec![1, 300], processes: 4, samples: 41, ..StartQuestion::default() };
+        let nodes = vec![1, 300];
+        let question = StartQuestion { nodes, processes: 4, skew, samples: 41, ..StartQuestion::default() };
         let found = forecast(std::slice::from_ref(&script), &profile, &question);
         for point in &found.points {
             let (seconds, bounds) = (point.seconds, point.bounds);
@@ -610,6 +611,17 @@ fn the_median_is_that_of_the_runs_and_lies_within_their_bounds() {
             );
         }
     }
+}
+
+#[test]
+fn every_figure_of_a_start_has_a_column_of_choices() {
+    let mut profile = Profile::new("full", ProfileKind::Prior);
+    for (_, _, slot) in profile.slots() {
+        if let ProfileSlot::Figure(figure, range) = slot {
+            *figure = Some(Figure::exact(range.least.max(1.0)));
+        }
+    }
+    assert_eq!(super::runs::runs(&profile, &StartQuestion::default()).len(), 100);
 }
 
 #[test]

@@ -6,7 +6,10 @@ use crate::Style;
 use crate::number::{self, GLUE, bytes, counted, grouped, rough, rounded, seconds};
 use crate::table::TextTable;
 use crate::text::{TextRole, clean};
-use crate::view::{PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, not_told_apart};
+use crate::view::{
+    PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, assumptions, assumptions_of_each,
+    narrowing_measurement, not_told_apart,
+};
 use quell_trace::Bytes;
 
 /// The time that a program takes to start.
@@ -26,7 +29,7 @@ pub fn predict(object: &PredictView, style: Style) -> String {
     object.notes.iter().for_each(|note| page.entry("note", &plain(note), TextRole::Plain));
     match object.profiles.as_slice() {
         [only] => one(&mut page, only, inputs),
-        several => compared(&mut page, several),
+        several => compared(&mut page, several, inputs),
     }
     peers(&mut page, &object.peers);
     page.finished()
@@ -88,11 +91,11 @@ fn nodes(inputs: &PredictInputs) -> String {
 
 fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
     page.entry("fs", &about(profile), TextRole::Plain);
-    page.entry("assumed", &assumed(inputs, profile), TextRole::Plain);
+    page.entry("assumed", &assumptions(inputs, profile), TextRole::Plain);
     if let Some(last) = profile.points.last() {
         page.entry("time", &time(last, inputs.launch_seconds), TextRole::Plain);
-        narrower(last, profile).iter().for_each(|text| page.entry("narrower", text, TextRole::Plain));
     }
+    narrowing_measurement(profile).iter().for_each(|text| page.entry("narrower", text, TextRole::Plain));
     page.entry("knee", &knee(profile), TextRole::Plain);
     profile.points.last().iter().for_each(|last| page.entry("rate", &pace(last), TextRole::Plain));
     for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
@@ -107,54 +110,6 @@ fn about(profile: &PredictProfile) -> String {
     let note = profile.note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
     format!("{} ({}){note}", clean(&profile.name), profile.kind)
 }
-
-/// The inputs that matter and are seldom known: where the tree and an image lie, and how nodes start.
-fn assumed(inputs: &PredictInputs, profile: &PredictProfile) -> String {
-    let median = |key: &str| profile.figures.iter().find(|figure| figure.key == key).map(|figure| figure.p50);
-    let servers = median("metadata.servers").unwrap_or(1.0);
-    let mut said = vec![match profile.switches.get("metadata.together") {
-        Some(true) => "the tree on all metadata servers".to_owned(),
-        _ => format!("the tree on {}", counted(servers as u64, "metadata server")),
-    }];
-    if inputs.image_bytes.is_some() {
-        let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
-        let on =
-            stripes.map_or("all data servers".to_owned(), |number| counted(number as u64, "data server"));
-        said.push(format!("the image on {on}"));
-    }
-    if inputs.skew_seconds <= 0.0 {
-        said.push("all nodes start at once".to_owned());
-    }
-    if inputs.launch_seconds <= 0.0 {
-        said.push("no launcher's time".to_owned());
-    }
-    said.join(", ")
-}
-
-/// The measurement that would narrow the range most.
-fn narrower(last: &PredictPoint, profile: &PredictProfile) -> Option<String> {
-    let widest = profile
-        .sensitivities
-        .iter()
-        .find(|found| !["computing", "model"].contains(&found.figure.as_str()))?;
-    let how = match widest.figure.as_str() {
-        "stripes" | "data.servers" => "the file system tells it, and `--stripes N` takes it",
-        "time_shared" => "a profile names it: the program's time beside itself on one core, over that alone",
-        key if NO_CLIENT_SEES.contains(&key) || key.starts_with("gateway") => {
-            "its administrators know it, and a profile names it (`--print-fs NAME > FILE` makes one to edit)"
-        }
-        _ => "`quell calibrate DIR -o FILE --second-client WORDS` measures it",
-    };
-    let (one, other) = (seconds(widest.seconds_at_p10), seconds(widest.seconds_at_p90));
-    (last.seconds.p90 > WIDE * last.seconds.p10)
-        .then(|| format!("`{}` alone makes it {one} to {other}: {how}", widest.figure))
-}
-
-/// Figures that `quell calibrate` cannot measure, beside those of gateways.
-const NO_CLIENT_SEES: [&str; 3] = ["cached_entries", "network.bytes_per_second", "node_keeps_seconds"];
-
-/// Above this factor from p10 to p90 a range says little.
-const WIDE: f64 = 4.0;
 
 /// In the unit in which the counters of clients are shown.
 fn pace(point: &PredictPoint) -> String {
@@ -283,11 +238,19 @@ fn tornado(profile: &PredictProfile) -> TextTable {
     table
 }
 
-fn compared(page: &mut Page, profiles: &[PredictProfile]) {
+fn compared(page: &mut Page, profiles: &[PredictProfile], inputs: &PredictInputs) {
     let mut ranked: Vec<&PredictProfile> = profiles.iter().collect();
     ranked.sort_by_key(|profile| profile.rank);
     for profile in &ranked {
         page.entry("fs", &about(profile), TextRole::Plain);
+    }
+    for text in assumptions_of_each(profiles, inputs) {
+        page.entry("assumed", &text, TextRole::Plain);
+    }
+    if let Some((profile, text)) =
+        profiles.iter().find_map(|profile| Some((profile, narrowing_measurement(profile)?)))
+    {
+        page.entry("narrower", &format!("{}: {text}", clean(&profile.name)), TextRole::Plain);
     }
     for profile in &ranked {
         let name = clean(&profile.name);

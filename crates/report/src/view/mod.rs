@@ -5,6 +5,7 @@
 //! these types.
 
 mod activity;
+mod assumptions;
 mod cache;
 mod calibrate;
 mod check;
@@ -37,6 +38,7 @@ mod validate;
 mod warm;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
+pub(crate) use assumptions::{assumptions, assumptions_of_each, narrowing_measurement};
 pub use cache::{CacheListView, CachedProgram};
 pub use calibrate::{
     CalibrateView, CalibratedCase, CalibratedFigure, CalibratedRun, CalibratedValue, CaseGroup, KeptByClient,

@@ -110,6 +110,10 @@ fn notes(predict: &PredictView) -> Vec<String> {
             seconds(inputs.launch_seconds)
         ));
     }
+    notes.extend(
+        super::assumptions_of_each(&predict.profiles, inputs).iter().map(|said| format!("assumed: {said}")),
+    );
+    notes.extend(predict.profiles.iter().filter_map(narrowing_note));
     notes.extend(predict.notes.iter().cloned());
     notes.extend(super::not_told_apart(&predict.profiles));
     notes.extend(inputs.what_if.iter().map(|change| format!("with {change}")));
@@ -121,6 +125,10 @@ fn notes(predict: &PredictView) -> Vec<String> {
         ));
     }
     notes
+}
+
+fn narrowing_note(profile: &PredictProfile) -> Option<String> {
+    Some(format!("the range of {} is wide; {}", profile.name, super::narrowing_measurement(profile)?))
 }
 
 /// A swing of less than half a percent is none.

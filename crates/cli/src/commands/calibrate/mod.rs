@@ -150,7 +150,7 @@ fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failu
         (CalibrateError::Unsayable { .. }, _) => {
             "call quell by a path of letters, digits and `_./+@=,:-`, the same on both nodes".to_owned()
         }
-        (CalibrateError::SameClient, _) => {
+        (CalibrateError::SameClient { .. }, _) => {
             "give words that run a command on another node, such as `ssh node2`".to_owned()
         }
         (_, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {

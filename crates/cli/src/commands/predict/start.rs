@@ -30,8 +30,9 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         words => words.iter().map(|word| profiles::load(word)).collect::<Result<_, _>>()?,
     };
     let trace = traces::open(&flags.traces)?;
-    let (scripts, notes) = scripts(&trace, flags, printer)?;
+    let (scripts, mut notes) = scripts(&trace, flags, printer)?;
     let question = question(flags);
+    notes.extend(unknown_processor_time(&profiles, &question));
     let forecast = |profile: Profile, question: &StartQuestion| {
         let forecast = start::forecast(&scripts, &profile, question);
         (profile, forecast)
@@ -198,6 +199,19 @@ fn slept(scripts: &[StartScript]) -> Option<String> {
             "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` gives the time that it computes"
         )
     })
+}
+
+/// Notes on profiles that leave out the processor time of requests, where processes share cores.
+fn unknown_processor_time(profiles: &[Profile], question: &StartQuestion) -> Vec<String> {
+    let are_shared = question.cores.is_some_and(|cores| cores < f64::from(question.processes));
+    let without = profiles.iter().filter(|profile| profile.client.cpu_us.is_none());
+    let note = |profile: &Profile| {
+        format!(
+            "profile {} does not name `cpu_us`, the processor time of a request: on shared cores, starts take longer by it",
+            escape(profile.name.as_bytes())
+        )
+    };
+    if are_shared || question.is_shared_host { without.map(note).collect() } else { Vec::new() }
 }
 
 /// Programs that start seldom compute for so long without a call. Unit: seconds.

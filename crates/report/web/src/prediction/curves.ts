@@ -111,7 +111,7 @@ class Curves {
     }
 
     private grid(x: ReturnType<typeof scaleLog<number>>, y: ReturnType<typeof scaleLog<number>>, height: number): Element[] {
-        const across = sparse(y.ticks(), y, 26).map((tick) => [
+        const across = roundTimes(y, y.domain(), 26).map((tick) => [
             svg("line", { x2: this.width, y1: y(tick), y2: y(tick), class: "grid" }),
             svg("text", { x: -8, y: y(tick) + 4, "text-anchor": "end", class: "tick" }, plain(tick)),
         ]);
@@ -276,15 +276,23 @@ function diamond(x: number, y: number): Element {
     return svg("path", { class: "measured", d: `M${x},${y - 7}l6,7l-6,7l-6,-7z` });
 }
 
-/** Decades, and 2 and 5 between where there is room. */
-function sparse(ticks: number[], scale: Scale, room: number): number[] {
-    const digit = (tick: number) => Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
-    for (const digits of [[1, 2, 5], [1, 3], [1]]) {
-        const chosen = ticks.filter((tick) => digits.includes(digit(tick)));
-        const close = chosen.some((tick, at) => at > 0 && Math.abs(scale(tick) - scale(chosen[at - 1] ?? tick)) < room);
-        if (!close) return chosen;
-    }
-    return ticks.filter((tick) => digit(tick) === 1).filter((_, at) => at % 2 === 0);
+/** Times that begin an interval of the axis: tens of seconds, minutes and hours, and then of days. Unit: seconds. */
+const STEPS = [
+    ...Array.from({ length: 11 }, (_, at) => 10 ** (at - 9)), 60, 600, 3600, 36_000,
+    ...Array.from({ length: 6 }, (_, at) => 86_400 * 10 ** at),
+];
+
+/** Round times of the picture: as many of each interval as have room. Unit of `room`: pixels. */
+function roundTimes(scale: Scale, [from, to]: number[], room: number): number[] {
+    const apart = (times: number[]) =>
+        times.every((time, at) => at === 0 || Math.abs(scale(time) - scale(times[at - 1] ?? time)) >= room);
+    const steps = STEPS.reduce<number[]>((kept, step) => (apart([...kept.slice(-1), step]) ? [...kept, step] : kept), []);
+    const between = (step: number, at: number) => {
+        const end = steps[at + 1] ?? step * 10;
+        const inner = (factors: number[]) => factors.map((factor) => step * factor).filter((time) => time < end);
+        return [step, ...([[2, 5], [3]].map(inner).find((times) => apart([step, ...times, end])) ?? [])];
+    };
+    return steps.flatMap(between).filter((time) => time >= (from ?? 0) && time <= (to ?? Infinity));
 }
 
 /** Those of the numbers that have room, the last for certain. */
