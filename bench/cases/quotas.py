@@ -2,7 +2,8 @@
 
 Servers are those of `separated`: they sleep. A node is a control group with a share of one core, less than all nodes together have, so
 nodes do not slow each other or the servers down: what a node's processes wait for is their own node. The program's computing is measured
-alone on a node, on a local disk; with several processes a node its cores are full. Nothing is fitted to what is compared.
+alone on a node, on a local disk, before each start, so that a slow minute of the machine meets both alike; with several processes a node
+its cores are full. Nothing is fitted to what is compared.
 """
 
 import contextlib
@@ -32,10 +33,10 @@ def main() -> Result:
     with tempfile.TemporaryDirectory(prefix="quell-quotas-") as directory:
         top = Path(directory)
         program = separated.record("perl", top)
-        alone = statistics.median(local(program) for _ in range(5))
-        harness.talk(f"computing on a node: {alone:.2f} s")
-        ways = {case: lambda case=case: measure(case, program, alone, top) for case in cases()}
+        ways = {case: lambda case=case: measure(case, program, top) for case in cases()}
         found = harness.interleaved(ways)
+        alone = statistics.median(start.think for starts in found.values() for start in starts)
+        harness.talk(f"computing on a node: {alone:.2f} s")
         rows = [Row(case, starts, predict(case, program, alone, top)) for case, starts in found.items()]
     return Result(page(rows, alone))
 
@@ -84,8 +85,9 @@ def local(program: Program) -> float:
         return finished([start(group, program.root)], began)
 
 
-def measure(case: Case, program: Program, alone: float, top: Path) -> Start:
-    """One cold start of all nodes, which begin at once."""
+def measure(case: Case, program: Program, top: Path) -> Start:
+    """The program alone on a node, then one cold start of all nodes, which begin at once."""
+    alone = local(program)
     mounts = top / "mounts"
     with contextlib.ExitStack() as groups:
         nodes = [groups.enter_context(node(number)) for number in range(case.nodes)]

@@ -71,7 +71,7 @@ impl CalibrationBounds {
         let processes: u64 =
             self.widths().iter().map(|width| u64::from(*width)).sum::<u64>() + u64::from(self.processes);
         let of_one = processes.saturating_mul(self.items).saturating_mul(SETS);
-        // Where all clients ask at once, each has files to stat and files to create, for all threads of its processes.
+        // Each client has files to stat and files to create, for all threads of its processes, when all clients ask at once.
         let all_threads = u64::from(self.processes) * u64::from(THREADS);
         let of_all = clients.saturating_mul(2).saturating_mul(all_threads).saturating_mul(self.items);
         of_one.saturating_add(of_all).saturating_mul(self.iterations.into()).saturating_add(1000)

@@ -16,7 +16,7 @@
 use crate::operation::LoadOperation;
 use serde::{Deserialize, Serialize};
 
-/// Version of these messages. Both ends are one binary, but another client may run another. It stays the first field of
+/// Version of these messages. Both ends run the same path, which may be another version on another client. It stays the first field of
 /// [`WorkerHello`], so that another version is told from other programs.
 pub(crate) const VERSION: u32 = 5;
 

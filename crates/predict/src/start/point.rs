@@ -40,7 +40,7 @@ impl ForecastPoint<StartDetail> {
     }
 
     /// True if the backlog is one under which real file systems have failed. Source: on Hopper, starts of Pynamic hung
-    /// beyond 2048 cores, some ten times the knee of the curve of Zhao et al..
+    /// beyond 2048 cores, some ten times the knee of the curve by Zhao et al.
     pub fn may_fail(&self) -> bool {
         self.detail.load > 10.0
     }

@@ -105,8 +105,8 @@ impl<'a> Replays<'a> {
         self.near.clear();
     }
 
-    /// The demand of a node at a power of [`POWER`]; never less than for the one below, nor than where nothing slows requests. (All lower ones would
-    /// cost a replay each.)
+    /// The demand of a node at a power of [`POWER`]; never less than for the one below, nor than where nothing slows requests. (All
+    /// lower ones would cost a replay each.)
     fn demand(&mut self, power: u32, crowd: ReplayedCrowd) -> Demand {
         let mut whole = self.replayed_once(power, crowd).clone();
         for lower in (0..power).filter(|lower| *lower == 0 || lower + 1 == power) {
