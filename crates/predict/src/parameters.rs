@@ -202,7 +202,11 @@ impl StartParameters {
             data_rate,
             client_rate,
             read: data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6),
-            stripes: chooser.known("stripes", &data.stripes, f64::INFINITY),
+            stripes: match data.servers {
+                // The servers are the wide prior's, and so is the number of them that one file lies on.
+                None => chooser.take("stripes", &data.stripes, &wide.data.stripes),
+                Some(_) => chooser.known("stripes", &data.stripes, f64::INFINITY),
+            },
             network_rate: chooser.known(
                 "network.bytes_per_second",
                 &profile.network.bytes_per_second,

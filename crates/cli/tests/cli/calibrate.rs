@@ -161,6 +161,17 @@ fn a_profile_that_cannot_be_written_is_printed_after_the_tables() {
 }
 
 #[test]
+fn a_standard_output_that_is_full_loses_no_profile() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("here")).unwrap();
+    let words = SHORT.join(" ");
+    let said = test.script(&format!("$quell calibrate here -o fs.toml --csv rows.csv {words} > /dev/full"));
+    assert!(said.code() == 2 && said.stderr.contains("ENOSPC"), "{said}");
+    assert_eq!(test.files(), ["fs.toml", "here", "rows.csv"]);
+    test.quell(&["predict", "--print-fs", "fs.toml"]).succeeds();
+}
+
+#[test]
 fn what_cannot_be_measured_in_is_refused_before_anything_is_made() {
     let test = Test::new();
     test.write("file", "");

@@ -28,6 +28,8 @@ fn privileged_a_killed_recorder_leaves_a_readable_trace() {
     test.silence();
     let report = test.quell(&["report", "app.qtrace"]);
     assert!(report.status.success() && report.stdout.contains("partial"), "{report}");
+    let predicted = test.quell(&["predict", "app.qtrace", "--root", "env", "--fs", "nfs", "--nodes", "1"]);
+    assert!(predicted.status.success() && predicted.stdout.contains("a recording is partial"), "{predicted}");
     test.quell(&["-q", "pack", "app.qtrace", "--root", "env"]).succeeds();
     session!(|line| test.script(line), @"
     $ quell record -o app.qtrace true

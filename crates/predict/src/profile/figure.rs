@@ -41,6 +41,11 @@ impl Figure {
         self.p90 > 1e3 * self.p50
     }
 
+    /// True if it is a rate, by its key, of which only the least is known.
+    pub(crate) fn is_open_rate(&self, key: &str) -> bool {
+        key.contains("per_second") && self.is_open()
+    }
+
     /// The same, made of so many measurements.
     #[must_use]
     pub fn count(self, count: u64) -> Self {

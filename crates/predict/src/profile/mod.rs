@@ -119,6 +119,18 @@ impl Profile {
         Some(changed)
     }
 
+    /// Section and key of each rate of which only the least is known. Shape: in the order of [`Self::slots`].
+    pub fn open_rates(&self) -> Vec<String> {
+        let mut copy = self.clone();
+        let open = |(title, key, slot): (&str, &str, ProfileSlot<'_>)| match slot {
+            ProfileSlot::Figure(Some(figure), _) => {
+                Some(format!("{title}.{key}")).filter(|name| figure.is_open_rate(name))
+            }
+            _ => None,
+        };
+        copy.slots().into_iter().filter_map(open).collect()
+    }
+
     /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
     pub fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
         let Self { network, metadata, rates, client, data, forwarding, shared_directory, .. } = self;

@@ -6,7 +6,7 @@ use crate::changes::ImageSize;
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
 use crate::parameters::Gateways;
-use crate::profile::Profile;
+use crate::profile::{Figure, Profile};
 use crate::question::StartQuestion;
 use crate::workload::{Demand, StartScript};
 use crate::{ServerOperation, StartParameters, changes};
@@ -17,6 +17,8 @@ pub(super) struct StartEngine<'a> {
     pub(super) question: &'a StartQuestion,
     pub(super) replays: Replays<'a>,
     image: ImageSize,
+    /// The figures with which servers are said to be full: a rate of which only the least is known never tells that.
+    capacity: StartParameters,
     /// At their median: the nodes of a gateway decide what is replayed, and few replays must serve many runs.
     gateways: Option<Gateways>,
 }
@@ -25,7 +27,10 @@ impl<'a> StartEngine<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let image = changes::image_size(scripts);
         let gateways = StartParameters::median(profile).forwarding;
-        Self { profile, question, replays: Replays::new(scripts, profile, question), image, gateways }
+        let capacity = |key, figure: &Figure| if figure.is_open_rate(key) { figure.p90 } else { figure.p50 };
+        let capacity = StartParameters::choose(profile, &capacity);
+        let replays = Replays::new(scripts, profile, question);
+        Self { profile, question, replays, image, capacity, gateways }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -69,8 +74,9 @@ impl<'a> StartEngine<'a> {
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
         let detail = StartDetail {
+            waits: times.slowest - last_start - network.alone(),
             mean: Spread::of_runs(times.mean, mean).map(|seconds| seconds + launch),
-            load: model::load(&self.unslowed(nodes, median)),
+            load: model::load(&self.unslowed(nodes)),
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
         };
@@ -85,14 +91,15 @@ impl<'a> StartEngine<'a> {
     }
 
     /// Nodes from which on the busiest station is full, as `nodes` of them start.
-    pub(super) fn knee(&mut self, nodes: u64, median: &StartParameters) -> f64 {
-        model::knee(&self.unslowed(nodes, median))
+    pub(super) fn knee(&mut self, nodes: u64) -> f64 {
+        model::knee(&self.unslowed(nodes))
     }
 
     /// The network of nodes that do not slow each other down: its load says whether they would.
-    fn unslowed(&mut self, nodes: u64, parameters: &StartParameters) -> Network {
+    fn unslowed(&mut self, nodes: u64) -> Network {
         let clients = if self.question.is_warm { Clients::Warm } else { Clients::Cold };
-        self.network(1.0, clients, parameters, &self.scale(nodes)).1
+        let parameters = self.capacity.clone();
+        self.network(1.0, clients, &parameters, &self.scale(nodes)).1
     }
 
     /// One run of the model. Clients that know something from before are never slower for it: what a warm client asks is what

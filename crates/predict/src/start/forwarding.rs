@@ -143,3 +143,13 @@ fn what_a_node_asks_once_is_no_load_for_gateways() {
     let found = asked(&profile(), &StartQuestion { changes, ..on(1000) });
     assert!(found.seconds.p50 < asked(&profile(), &on(1000)).seconds.p50 / 4.0, "{found:?}");
 }
+
+#[test]
+fn nodes_forget_while_gateways_make_them_slow() {
+    let mut profile = profile();
+    profile.forwarding.node_keeps_seconds = Some(Figure::exact(0.002));
+    // 2 ms are some files of a node alone, and less than one file where a thousand nodes ask: then every level is asked again.
+    let every_level = 1000.0 * 2.0 * 500.0 * OF_A_WALK / (10.0 * 10_000.0);
+    let found = asked(&profile, &on(1000)).seconds.p50;
+    assert!((0.6 * every_level..1.05 * every_level).contains(&found), "{found} {every_level}");
+}

@@ -11,6 +11,8 @@ pub type StartForecast = Forecast<StartDetail, StartSummary>;
 pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
+    /// For other nodes, of a node that starts with the last ones, with every figure at its median. Unit: seconds.
+    pub waits: f64,
     /// Demand divided by capacity, of the busiest server, while nodes do not slow each other down.
     pub load: f64,
     /// Requests at the servers, of all nodes.
@@ -40,8 +42,9 @@ impl ForecastPoint<StartDetail> {
     }
 
     /// True if the backlog is one under which real file systems have failed. Source: on Hopper, starts of Pynamic hung
-    /// beyond 2048 cores, some ten times the knee of the curve by Zhao et al.
+    /// beyond 2048 cores, some ten times the knee of the curve by Zhao et al. A backlog that is gone sooner than a client gives a request
+    /// up fails no request: NFS waits for 60 s (`timeo`), Lustre for 100 s (`obd_timeout`).
     pub fn may_fail(&self) -> bool {
-        self.detail.load > 10.0
+        self.detail.load > 10.0 && self.detail.waits > 10.0
     }
 }

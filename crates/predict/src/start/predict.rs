@@ -21,7 +21,7 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
     let sensitivities =
         largest.map_or_else(Vec::new, |point| runs::sensitivities(&mut engine, &median, point));
     let summary = StartSummary {
-        knee: largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes, &median)),
+        knee: largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes)),
         assumed: median.assumed.clone(),
         think: engine.think(),
         image_bytes: question.changes.image.map(|_| engine.image_bytes()),

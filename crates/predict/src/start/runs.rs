@@ -32,6 +32,8 @@ pub(super) fn sensitivities(
     let (profile, launch) = (engine.profile, engine.question.launch);
     // The point's p50 is the median of runs, not the time with every figure at its median: changes of the latter are scaled to it.
     let last_start = engine.scale(point.nodes).last_start();
+    // Replays at the point's own slowness are of the medians alone. A changed lifetime is compared with replays like its own.
+    engine.replays.leave();
     let at_medians =
         engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
     let of_runs = point.seconds.p50 - launch - last_start;

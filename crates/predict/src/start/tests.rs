@@ -651,3 +651,47 @@ fn a_server_that_was_not_saturated_leaves_the_range_open_below() {
     // 19 s by the server that was seen, 3 s of round trips by one without a limit.
     assert!(closed.p10 > 15.0 && open.p10 < 4.0 && open.p90 > 19.0, "{closed:?} {open:?}");
 }
+
+#[test]
+fn a_server_that_was_not_saturated_is_never_said_to_be_full() {
+    let mut profile = plain(0.0);
+    let question = StartQuestion { nodes: vec![5000], samples: 5, ..StartQuestion::default() };
+    let at = |profile: &Profile| forecast(&[misses(3000, 1, 0.0, 0.0)], profile, &question);
+    let closed = at(&profile);
+    assert!(closed.points[0].may_fail() && closed.summary.knee < 20.0, "{closed:?}");
+    profile.rates.lookup = Some(Figure::at_least(10_000.0, 10_000.0, Figure::MOST_RATE));
+    let open = at(&profile);
+    assert!(!open.points[0].is_saturated() && open.summary.knee > 1e6, "{open:?}");
+    assert_eq!(profile.open_rates(), ["metadata.operations_per_second.lookup"]);
+}
+
+#[test]
+fn a_backlog_that_is_soon_gone_fails_nothing() {
+    // Ten requests of each of 1000 nodes keep the server busy for a second.
+    let found = point(&misses(10, 1, 0.0, 0.0), &plain(0.0), 1000, 1);
+    assert!(found.detail.load > 10.0 && !found.may_fail(), "{found:?}");
+}
+
+#[test]
+fn an_image_lies_on_as_many_servers_as_the_prior_that_the_servers_are_of() {
+    let bare = StartParameters::median(&Profile::new("bare", ProfileKind::Measured));
+    let wide = StartParameters::median(&shipped("wide").unwrap());
+    assert_eq!((bare.data_servers, bare.stripes), (wide.data_servers, wide.stripes));
+    assert!(bare.assumed.contains(&"stripes"), "{:?}", bare.assumed);
+}
+
+#[test]
+fn names_that_live_longer_never_make_a_start_slower_by_its_sensitivities() {
+    // All names are asked for in each of 40 rounds, and a server that is full makes each round longer than they live.
+    let script = misses(60, 40, 0.001, 0.0);
+    for life in [0.2, 0.5, 1.0, 2.0] {
+        let mut profile = plain(0.0);
+        profile.client.negative_seconds = Some(Figure::spread(life * 0.8, life, life * 1.2));
+        let question = StartQuestion { nodes: vec![64], ..StartQuestion::default() };
+        let found = forecast(std::slice::from_ref(&script), &profile, &question);
+        for figure in found.sensitivities.iter().filter(|found| found.figure == "negative_seconds") {
+            // A slowness is known to two percent.
+            assert!(figure.elasticity < 0.02 && figure.at_p90 <= figure.at_p10 * 1.02, "{life}: {figure:?}");
+        }
+    }
+}

@@ -7,8 +7,8 @@ use crate::number::{self, GLUE, bytes, counted, grouped, rough, rounded, seconds
 use crate::table::TextTable;
 use crate::text::{TextRole, clean};
 use crate::view::{
-    PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, assumptions, assumptions_of_each,
-    narrowing_measurement, not_told_apart,
+    PredictInputs, PredictPeers, PredictPoint, PredictProfile, PredictView, assumptions, doubts,
+    narrowing_measurement, not_told_apart, of_each,
 };
 use quell_trace::Bytes;
 
@@ -98,9 +98,8 @@ fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
     narrowing_measurement(profile).iter().for_each(|text| page.entry("narrower", text, TextRole::Plain));
     page.entry("knee", &knee(profile), TextRole::Plain);
     profile.points.last().iter().for_each(|last| page.entry("rate", &pace(last), TextRole::Plain));
-    for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
-        said.iter().for_each(|text| page.entry(key, text, TextRole::Doubt));
-    }
+    regime(profile).iter().for_each(|text| page.entry("regime", text, TextRole::Doubt));
+    doubts(profile).iter().for_each(|text| page.entry("doubt", &plain(text), TextRole::Doubt));
     page.section("Start-up, slowest rank; at least, at most: medians of bounds", &points(&profile.points));
     plot(page, std::slice::from_ref(profile));
     page.section("What the time depends on, at the largest number of nodes", &tornado(profile));
@@ -146,12 +145,11 @@ fn time(point: &PredictPoint, launch: f64) -> String {
 fn knee(profile: &PredictProfile) -> String {
     match profile.knee_nodes {
         Some(knee) if knee >= 1.0 => {
-            format!(
-                "{} nodes: with more, time grows in proportion to their number",
-                grouped(knee.round() as u64)
-            )
+            let nodes = counted(knee.round() as u64, "node");
+            format!("{nodes}: with more, the busiest stretch grows in proportion to their number")
         }
         Some(_) => "below one node: one alone fully uses a shared server, or the shared cores".to_owned(),
+        None if !profile.open_rates.is_empty() => "unknown: no measurement fully used the server".to_owned(),
         None => "none: nothing is shared".to_owned(),
     }
 }
@@ -166,12 +164,6 @@ fn regime(profile: &PredictProfile) -> Option<String> {
         counted(last.nodes, "node"),
         grouped(from)
     ))
-}
-
-/// Figures that the profile leaves open; the wide prior has them.
-fn doubt(profile: &PredictProfile) -> Option<String> {
-    let assumed = (!profile.assumed.is_empty()).then(|| profile.assumed.join(", "))?;
-    Some(format!("the profile does not say {assumed}; the wide prior does"))
 }
 
 /// The curve. Ranks are a column of their own only where they are not the nodes: 80 columns hold no more.
@@ -244,7 +236,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile], inputs: &PredictInputs
     for profile in &ranked {
         page.entry("fs", &about(profile), TextRole::Plain);
     }
-    for text in assumptions_of_each(profiles, inputs) {
+    for text in of_each(profiles, |profile| vec![assumptions(inputs, profile)]) {
         page.entry("assumed", &text, TextRole::Plain);
     }
     if let Some((profile, text)) =
@@ -254,9 +246,12 @@ fn compared(page: &mut Page, profiles: &[PredictProfile], inputs: &PredictInputs
     }
     for profile in &ranked {
         let name = clean(&profile.name);
-        for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
-            said.iter().for_each(|text| page.entry(key, &format!("{name}: {text}"), TextRole::Doubt));
-        }
+        regime(profile)
+            .iter()
+            .for_each(|text| page.entry("regime", &format!("{name}: {text}"), TextRole::Doubt));
+    }
+    for text in of_each(profiles, doubts) {
+        page.entry("doubt", &plain(&text), TextRole::Doubt);
     }
     let mut title = "Start-up, slowest rank, medians; fastest first";
     let mut rest = ranked.as_slice();

@@ -1,4 +1,4 @@
-//! The assumptions of a prediction that matter most, and the measurement that would narrow its range, in words.
+//! The assumptions of a prediction that matter most, reasons to doubt it, and the measurement that would narrow its range, in words.
 
 use super::{PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{counted, seconds};
@@ -14,8 +14,10 @@ pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> S
     }];
     if inputs.image_bytes.is_some() {
         let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
-        let on =
-            stripes.map_or("all data servers".to_owned(), |number| counted(number as u64, "data server"));
+        let on = stripes.map_or("all data servers".to_owned(), |number| {
+            let there = median("data.servers").unwrap_or(f64::INFINITY);
+            counted(number.min(there) as u64, "data server")
+        });
         said.push(format!("the image on {on}"));
     }
     if inputs.skew_seconds <= 0.0 {
@@ -27,17 +29,40 @@ pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> S
     said.join(", ")
 }
 
-/// The assumptions of each profile after its name, or once where all profiles have the same.
-pub(crate) fn assumptions_of_each(profiles: &[PredictProfile], inputs: &PredictInputs) -> Vec<String> {
-    let said: Vec<String> = profiles.iter().map(|profile| assumptions(inputs, profile)).collect();
-    match said.iter().all(|one| Some(one) == said.first()) {
-        true => said.into_iter().take(1).collect(),
-        false => profiles
-            .iter()
-            .zip(said)
-            .map(|(profile, said)| format!("{}: {said}", clean(&profile.name)))
-            .collect(),
+/// Reasons to doubt the prediction with a profile: keys that it leaves to the wide prior, and rates of which only the least is known.
+pub(crate) fn doubts(profile: &PredictProfile) -> Vec<String> {
+    let assumed = (!profile.assumed.is_empty())
+        .then(|| format!("the profile does not say {}; the wide prior does", profile.assumed.join(", ")));
+    let open = profile.open_rates.first().map(|first| {
+        let others = match profile.open_rates.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {}", counted(others as u64, "other rate")),
+        };
+        let figure = profile.figures.iter().find(|figure| figure.key == *first);
+        let source = figure.and_then(|figure| figure.source.as_ref());
+        let source = source.map_or(String::new(), |source| format!(" ({})", clean(source)));
+        format!(
+            "`{first}`{others}: only the least that the server does is known{source}; starts may be as fast as p10, and no number of \
+             nodes is known that fully uses it"
+        )
+    });
+    assumed.into_iter().chain(open).collect()
+}
+
+/// Sentences about each profile after its name, or once where they are those of all profiles.
+pub(crate) fn of_each(
+    profiles: &[PredictProfile],
+    said: impl Fn(&PredictProfile) -> Vec<String>,
+) -> Vec<String> {
+    let all: Vec<Vec<String>> = profiles.iter().map(said).collect();
+    if all.iter().all(|one| Some(one) == all.first()) {
+        return all.into_iter().next().unwrap_or_default();
     }
+    let named = |(profile, said): (&PredictProfile, Vec<String>)| {
+        let name = clean(&profile.name);
+        said.into_iter().map(move |said| format!("{name}: {said}"))
+    };
+    profiles.iter().zip(all).flat_map(named).collect()
 }
 
 /// The measurement that would narrow the range most, at the largest number of nodes. None where the range is narrow.

@@ -38,7 +38,7 @@ mod validate;
 mod warm;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
-pub(crate) use assumptions::{assumptions, assumptions_of_each, narrowing_measurement};
+pub(crate) use assumptions::{assumptions, doubts, narrowing_measurement, of_each};
 pub use cache::{CacheListView, CachedProgram};
 pub use calibrate::{
     CalibrateView, CalibratedCase, CalibratedFigure, CalibratedRun, CalibratedValue, CaseGroup, KeptByClient,

@@ -5,6 +5,7 @@ use super::page::{
 };
 use super::{PredictInputs, PredictPoint, PredictProfile, PredictView};
 use crate::number::{self, bytes, counted, grouped, rough, seconds};
+use crate::text::clean;
 use quell_trace::Bytes;
 
 /// The page of a start. Shape of `what_ifs`: one entry a profile, the first change as asked.
@@ -29,7 +30,7 @@ pub fn page_of_start(
 
 fn title(predict: &PredictView) -> String {
     let Some(point) = predict.points.last() else { return "Nothing starts".to_owned() };
-    let on = format!("{} of {}", counted(point.nodes, "node"), predict.profile);
+    let on = format!("{} of {}", counted(point.nodes, "node"), clean(&predict.profile));
     if point.may_fail {
         return format!("About {} to start on {on}, if its servers survive it", rough(point.seconds.p50));
     }
@@ -43,7 +44,7 @@ fn title(predict: &PredictView) -> String {
 
 fn curve(profile: &PredictProfile) -> Curve {
     Curve {
-        name: profile.name.clone(),
+        name: clean(&profile.name),
         kind: profile.kind.clone(),
         note: profile.note.clone(),
         knee: profile.knee_nodes,
@@ -71,7 +72,7 @@ fn tornado(profile: &PredictProfile) -> Option<Tornado> {
     };
     let moves = |swing: &Swing| (swing.at_p90 / swing.at_p10).ln().abs() > SMALL;
     Some(Tornado {
-        name: profile.name.clone(),
+        name: clean(&profile.name),
         nodes: last.nodes,
         seconds: last.seconds.p50,
         figures: profile.sensitivities.iter().map(swing).filter(moves).collect(),
@@ -79,7 +80,7 @@ fn tornado(profile: &PredictProfile) -> Option<Tornado> {
 }
 
 fn inputs(profile: &PredictProfile) -> PageInputs {
-    PageInputs { name: profile.name.clone(), figures: profile.figures.clone() }
+    PageInputs { name: clean(&profile.name), figures: profile.figures.clone() }
 }
 
 fn notes(predict: &PredictView) -> Vec<String> {
@@ -110,25 +111,18 @@ fn notes(predict: &PredictView) -> Vec<String> {
             seconds(inputs.launch_seconds)
         ));
     }
-    notes.extend(
-        super::assumptions_of_each(&predict.profiles, inputs).iter().map(|said| format!("assumed: {said}")),
-    );
+    let assumed = super::of_each(&predict.profiles, |profile| vec![super::assumptions(inputs, profile)]);
+    notes.extend(assumed.iter().map(|said| format!("assumed: {said}")));
     notes.extend(predict.profiles.iter().filter_map(narrowing_note));
     notes.extend(predict.notes.iter().cloned());
     notes.extend(super::not_told_apart(&predict.profiles));
     notes.extend(inputs.what_if.iter().map(|change| format!("with {change}")));
-    for profile in predict.profiles.iter().filter(|profile| !profile.assumed.is_empty()) {
-        notes.push(format!(
-            "{} does not say {}: the wide prior does",
-            profile.name,
-            profile.assumed.join(", ")
-        ));
-    }
+    notes.extend(super::of_each(&predict.profiles, super::doubts));
     notes
 }
 
 fn narrowing_note(profile: &PredictProfile) -> Option<String> {
-    Some(format!("the range of {} is wide; {}", profile.name, super::narrowing_measurement(profile)?))
+    Some(format!("the range of {} is wide; {}", clean(&profile.name), super::narrowing_measurement(profile)?))
 }
 
 /// A swing of less than half a percent is none.

@@ -110,6 +110,8 @@ pub struct PredictProfile {
     pub sensitivities: Vec<PredictSensitivity>,
     /// Keys that it does not name and that were taken from the wide prior.
     pub assumed: Vec<String>,
+    /// Rates of which only the least is known, because no measurement fully used the server. Section and key in the profile.
+    pub open_rates: Vec<String>,
     /// Its own figures.
     pub figures: Vec<InputFigure>,
     /// Its own switches.
@@ -185,6 +187,7 @@ pub fn predict(
         knee_nodes: finite(prediction.summary.knee),
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
         assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),
+        open_rates: profile.open_rates(),
         figures: figures(profile),
         switches: switches(profile),
     };
@@ -281,7 +284,7 @@ fn what_if(question: &StartQuestion) -> Vec<String> {
 
 /// Unit of `launch`: seconds.
 fn point(point: &ForecastPoint<StartDetail>, launch: f64) -> PredictPoint {
-    let StartDetail { mean, load, operations, bytes } = point.detail;
+    let StartDetail { mean, load, operations, bytes, .. } = point.detail;
     let counts = ServerOperation::ALL
         .iter()
         .map(|operation| (operation.name().to_owned(), operations.get(*operation)));

@@ -52,9 +52,9 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
     let profile = calibration.profile(&name, note(flags, &kind, calibration.clients));
-    // The tables took minutes. They are printed first, so that a profile that cannot be written does not lose them.
+    // The figures took minutes: neither a file nor a standard output that takes no more may lose what the other can hold.
     let view = quell_report::view::calibrate(&calibration, &profile);
-    printer.data(&quell_report::terminal::calibrate(&view, printer.style()))?;
+    let printed = printer.data(&quell_report::terminal::calibrate(&view, printer.style()));
     doubts(&calibration, printer);
     let written = put(&flags.output, profile.to_toml().as_bytes());
     if written.is_err() {
@@ -62,6 +62,7 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     }
     let rows = quell_report::csv::calibrate(&view);
     let rows = flags.csv.as_ref().map_or(Ok(()), |csv| put(csv, rows.as_bytes()));
+    printed?;
     written.map_err(|failure| failure.hint("the profile is printed after the tables instead"))?;
     rows?;
     printer.talk(&format!(

@@ -4,6 +4,7 @@ use super::measured;
 use crate::failure::Failure;
 use crate::html;
 use crate::printer::Printer;
+use quell_base::escape;
 use quell_predict::start::{self, StartForecast};
 use quell_predict::{ImageDelivery, Profile, StartChanges, StartQuestion, StartScript};
 use quell_report::view::{self, PredictedChange, PredictedChanges};
@@ -44,7 +45,7 @@ fn what_ifs(scripts: &[StartScript], profile: &Profile, question: &StartQuestion
         }
     };
     PredictedChanges {
-        name: profile.name.clone(),
+        name: escape(profile.name.as_bytes()),
         nodes,
         changes: changes(&question.changes).into_iter().map(change).collect(),
     }

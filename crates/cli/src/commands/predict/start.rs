@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
 use crate::{html, output, roots, traces};
+use quell_analyse::Doubt;
 use quell_base::{escape, shown};
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
@@ -13,7 +14,7 @@ use quell_predict::{
     ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript, ways,
 };
 use quell_report::view::{PredictPeers, peers_beside_reading};
-use quell_trace::Trace;
+use quell_trace::{Completeness, Trace};
 use std::os::unix::ffi::OsStringExt;
 
 pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure> {
@@ -33,6 +34,10 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let (scripts, mut notes) = scripts(&trace, flags, printer)?;
     let question = question(flags);
     notes.extend(unknown_processor_time(&profiles, &question));
+    if let (true, [profile]) = (flags.compare, profiles.as_slice()) {
+        let (name, kind) = (escape(profile.name.as_bytes()), profile.kind.name());
+        notes.push(format!("the ways are compared on {name} ({kind})"));
+    }
     let forecast = |profile: Profile, question: &StartQuestion| {
         let forecast = start::forecast(&scripts, &profile, question);
         (profile, forecast)
@@ -162,6 +167,9 @@ fn scripts_below(
         }
         scripts.push(script);
     }
+    let partial =
+        trace.recordings.iter().filter(|it| it.header.completeness == Completeness::Partial).count();
+    let partial = (partial > 0).then(|| Doubt::Partial { recordings: partial }.to_string());
     let failed = trace
         .recordings
         .iter()
@@ -174,7 +182,9 @@ fn scripts_below(
         )
     });
     let slept = if flags.think.is_none() { slept(&scripts) } else { None };
-    let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).chain(failed).chain(slept).collect();
+    let notes =
+        tree::notes(&trees).into_iter().chain(beside(&scripts)).chain(partial).chain(failed).chain(slept);
+    let notes = notes.collect();
     Ok((scripts, notes))
 }
 
@@ -190,16 +200,23 @@ fn beside(scripts: &[StartScript]) -> Option<String> {
     })
 }
 
-/// A note on a stretch without calls that may be a sleep.
+/// A note on stretches without calls that may be sleeps.
 fn slept(scripts: &[StartScript]) -> Option<String> {
-    let gaps = scripts.iter().flat_map(|script| script.acts.iter().map(|act| act.think).chain([script.tail]));
-    let longest = gaps.fold(0.0, f64::max);
+    let gaps = |script: &StartScript| {
+        let gaps = script.acts.iter().map(|act| act.think).chain([script.tail]);
+        gaps.filter(|gap| *gap >= SLEEP).sum::<f64>()
+    };
+    let longest = scripts.iter().map(gaps).fold(0.0, f64::max);
     (longest >= LONG).then(|| {
         format!(
-            "{longest:.0} s passed between two calls and count as computing: if the program slept, `--think SECONDS` gives the time that it computes"
+            "{longest:.0} s passed in stretches of {SLEEP} s and more without a call, and count as computing: if the program slept, \
+             `--think SECONDS` gives the time that it computes"
         )
     })
 }
+
+/// No sleep is looked for in a shorter stretch without a call. Unit: seconds.
+const SLEEP: f64 = 1.0;
 
 /// Notes on profiles that leave out the processor time of requests, where processes share cores.
 fn unknown_processor_time(profiles: &[Profile], question: &StartQuestion) -> Vec<String> {
@@ -214,7 +231,7 @@ fn unknown_processor_time(profiles: &[Profile], question: &StartQuestion) -> Vec
     if are_shared || question.is_shared_host { without.map(note).collect() } else { Vec::new() }
 }
 
-/// Programs that start seldom compute for so long without a call. Unit: seconds.
+/// Programs that start seldom compute for so long in such stretches. Unit: seconds.
 const LONG: f64 = 10.0;
 
 /// The share of calls that has to run beside others to be worth a note: a pipe of two programs is none.
