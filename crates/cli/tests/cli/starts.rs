@@ -289,6 +289,17 @@ fn privileged_a_sleep_is_noted_unless_computing_is_given() {
 }
 
 #[test]
+fn measured_times_of_another_number_of_ranks_are_warned_of() {
+    let test = traced();
+    test.write("times.csv", "nodes,ppn,seconds\n4,1,1.5\n4,8,2.5\n");
+    let words = ["predict", "w.qtrace", "--fs=nfs", "--nodes=4", "--samples=2", "--html=page.html"];
+    let outcome = test.quell(&[&words[..], &["--measured=times.csv"]].concat());
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let said = "warning: 1 of 2 measured times are of another number of ranks a node than --ppn 1";
+    assert!(outcome.stderr.contains(said), "{outcome}");
+}
+
+#[test]
 fn the_launch_is_a_line_of_its_own_and_the_curve_is_drawn() {
     let test = traced();
     let words =

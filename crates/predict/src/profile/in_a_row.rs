@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! computing before   a request   an answer of the client's daemon    (a FUSE client, its server on the same machine)
-//!      0 to 100 us      160 us         35 us
-//!           400 us      245 us         75 us
+//!      0 to 100 us      160 us         35 to 45 us
+//!           400 us      240 us         85 us
 //! ```
 //!
 //! Right after another request, client and server are awake and their code and data lie in the processor's caches. Computing takes

@@ -5,8 +5,8 @@
 //! first: their median, because on a busy machine some of them waited for a processor. Where a program computes hardly anything between
 //! two calls, the gap shows the second: the shorter ones tell. A call with a path takes longer, because the path is read from the
 //! program's memory: the quicker of such calls tell by how much. Neither is much more than the first, so a recording in which every
-//! call waited for a server, or computed long, does not mislead. Of six programs, from `find` to an import, this was 59 to 98 % of what a
-//! recorded call took longer. The rest is computing that finds the processor's caches full of the recorder's data. A log without times
+//! call waited for a server, or computed long, does not mislead. This was 59 to 98 % of what a recorded call really
+//! added (decision 081). The rest is computing that finds the processor's caches full of the recorder's data. A log without times
 //! tells nothing, and costs nothing.
 
 use quell_trace::{Call, Event, Nanos, ProcessId, Recording, ThreadId, TraceError};

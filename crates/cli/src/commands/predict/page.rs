@@ -27,6 +27,14 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let measured = measured.map(measured::load).transpose()?.unwrap_or_default();
     let AskedPredictions { scripts, question, forecasts } = asked;
+    let others = measured.iter().filter(|point| point.ppn != u64::from(question.processes)).count();
+    if others > 0 {
+        printer.warn(&format!(
+            "{others} of {} measured times are of another number of ranks a node than --ppn {}",
+            measured.len(),
+            question.processes
+        ));
+    }
     let what_ifs = forecasts.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
     let page = view::page_of_start(object, what_ifs, &measured);
     html::write(&quell_report::html::prediction(&page, object)?, file, printer)
