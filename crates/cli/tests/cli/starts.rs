@@ -225,6 +225,9 @@ fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
         std::fs::remove_file(test.path("page.html")).unwrap();
         assert!(page.contains(&format!("assumed: {named}the tree on 1 metadata server")), "{page}");
         assert!(text.contains(&format!("doubt {named}the profile does not say")), "{outcome}");
+        let image = test.quell(&[&words[..], &["--samples=2", "--image"]].concat());
+        let text = image.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("server, the image on 1 data server,"), "{image}");
         assert!(text.contains("times over capacity at 65 536 nodes: expect failures"), "{outcome}");
         assert_eq!(text.matches("regime ").count(), fs.split(',').count(), "{outcome}");
     }

@@ -3,6 +3,7 @@
 use super::{PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{counted, seconds};
 use crate::text::clean;
+use quell_predict::profile::wide;
 
 /// The places of the tree and the image, and the way in which nodes start: inputs that users seldom know.
 pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> String {
@@ -13,7 +14,9 @@ pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> S
         _ => format!("the tree on {}", counted(servers as u64, "metadata server")),
     }];
     if inputs.image_bytes.is_some() {
+        let of_wide = || wide().data.stripes.filter(|_| profile.assumed.iter().any(|key| key == "stripes"));
         let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
+        let stripes = stripes.or_else(|| of_wide().map(|figure| figure.p50));
         let on = stripes.map_or("all data servers".to_owned(), |number| {
             let there = median("data.servers").unwrap_or(f64::INFINITY);
             counted(number.min(there) as u64, "data server")
