@@ -25,10 +25,15 @@ EMPTY_SEARCH_PATH = ":".join(map(str, _EMPTY))
 
 @dataclass(frozen=True)
 class Measured:
-    """Metadata operations by node, without reads of data, and seconds until the last process ended."""
+    """Operations by node and kind, and seconds until the last process ended."""
 
-    by_node: dict[int, int]
+    operations: dict[int, dict[str, int]]
     seconds: float
+
+    @property
+    def by_node(self) -> dict[int, int]:
+        """Metadata operations, without reads of data."""
+        return {node: row["total"] - row.get("read", 0) for node, row in self.operations.items()}
 
     @property
     def total(self) -> int:
@@ -101,8 +106,7 @@ class Fixture:
         operations = {node["node"]: node["operations"] for node in found["nodes"]}
         statuses = [process["exit_status"] for node in found["nodes"] for process in node["processes"]]
         assert not any(statuses), f"exit statuses {statuses}"
-        counted = {node: row["total"] - row.get("read", 0) for node, row in operations.items()}
-        return Measured(counted, found["wall_seconds"])
+        return Measured(operations, found["wall_seconds"])
 
     @classmethod
     @contextlib.contextmanager

@@ -43,7 +43,7 @@ class MetadataOperations(unittest.TestCase):
             with self.subTest(policy=policy), Fixture.policy(policy):
                 measured = Fixture.measure([1, 2, 3, 4], Fixture.packed(), cold=True)
                 for node, operations in measured.by_node.items():
-                    self.assertLessEqual(operations, FIRST, f"node {node}")
+                    self.assertLessEqual(operations, FIRST, f"node {node}: {measured.operations[node]}")
 
     def test_without_any_client_cache_only_the_names_that_lead_to_the_mount_are_asked_again(self) -> None:
         with Fixture.policy("strict"):
