@@ -256,7 +256,7 @@ fn privileged_few_processes_or_little_memory_are_no_hang() {
     // A user of this test alone, because processes are counted by user.
     let id = 60_000 + std::process::id() % 4_000;
     let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];
-    for (limit, count) in [("--nproc", 12), ("--as", 12)] {
+    for (limit, count) in [("--nproc", 18), ("--as", 12)] {
         for value in 1..=count {
             let value = if limit == "--as" { value << 22 } else { value };
             let limit = format!("{limit}={value}");

@@ -7,9 +7,8 @@
 //!
 //! The process' first thread only keeps the lifeline, see [`super::lifeline`].
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -66,64 +65,63 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
 
 /// Starts the threads that answer, notify, push, grant locks, free memory and fetch. Returns once all have begun.
 ///
+/// None works before all have begun. A server that cannot have all its threads ends without having answered: the command
+/// then runs plain. An answer would let the command start below a mount whose server may never start again.
+///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
 /// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
 /// would otherwise stay open.
-fn start_threads(
-    server: &Arc<Server>,
-    holding: &Holding,
-    jobs: std::sync::mpsc::Receiver<Forget>,
-) -> Option<()> {
-    let (begun, all_begun) = channel::<Infallible>();
-    let spawn = |work: Box<dyn FnOnce() + Send>| {
-        let begun = begun.clone();
-        spawn(move || {
-            drop(begun);
-            work();
-        })
-    };
+fn start_threads(server: &Arc<Server>, holding: &Holding, jobs: Receiver<Forget>) -> Option<()> {
+    let mut works: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
     for (memory, tenure) in holding.handover.slots.iter().zip(&holding.handover.tenures) {
         let (server, ended) = (Arc::clone(server), Arc::clone(&holding.ended));
         let (memory, tenure) = (Arc::clone(memory), tenure.clone());
-        spawn(Box::new(move || {
+        works.push(Box::new(move || {
             tenure.take();
             if let Some(slot) = Slot::take(&memory) {
                 server.serve(slot);
                 let _holder_is_gone = rustix::io::write(&*ended, &1_u64.to_ne_bytes());
             }
-        }))?;
+        }));
     }
     let notifying = Arc::clone(server);
-    spawn(Box::new(move || {
+    works.push(Box::new(move || {
         let _dies_with_the_others = keep_for_this_thread(&[notifying.device.descriptor()]);
         notify(&notifying, &jobs);
-    }))?;
+    }));
     let (pushing, device) = (Arc::clone(&server.frozen), Arc::clone(&server.device));
     let mut descriptors = server.packed.memory.descriptors();
     descriptors.push(device.descriptor());
-    spawn(Box::new(move || {
+    works.push(Box::new(move || {
         let _dies_with_the_others = keep_for_this_thread(&descriptors);
         push_queued(&pushing);
-    }))?;
+    }));
     let (granting, tenure) = (Arc::clone(&server.live), holding.handover.granting.clone());
-    spawn(Box::new(move || {
+    works.push(Box::new(move || {
         tenure.take();
         grant_locks(&granting);
-    }))?;
+    }));
     if server.packed.memory.fetchers() > 0 {
         let (memory, tenure) = (Arc::clone(&server.packed.memory), holding.handover.dismissing.clone());
-        spawn(Box::new(move || {
+        works.push(Box::new(move || {
             tenure.take();
             memory.dismiss_given();
-        }))?;
+        }));
     }
     for _ in 0..server.packed.memory.fetchers() {
         let memory = Arc::clone(&server.packed.memory);
-        spawn(Box::new(move || memory.fetch_all()))?;
+        works.push(Box::new(move || memory.fetch_all()));
     }
     // A thread that begins holds a lock of the standard library, which would stay locked in a process that is forked meanwhile.
-    drop(begun);
-    _ = all_begun.recv();
+    let all_have_begun = Arc::new(Barrier::new(works.len() + 1));
+    for work in works {
+        let all_have_begun = Arc::clone(&all_have_begun);
+        spawn(move || {
+            all_have_begun.wait();
+            work();
+        })?;
+    }
+    all_have_begun.wait();
     Some(())
 }
 
