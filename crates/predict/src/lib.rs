@@ -14,6 +14,7 @@ mod chance;
 mod changes;
 pub mod create;
 mod forecast;
+mod image;
 pub mod model;
 pub mod operation;
 pub mod parameters;

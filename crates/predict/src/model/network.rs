@@ -78,8 +78,11 @@ pub struct Scale {
     pub cores: Option<f64>,
     /// All nodes and the servers are one machine, whose cores they share.
     pub is_shared_host: bool,
-    /// Data servers that the data is spread over; `None` is all.
+    /// Data servers that one file is spread over; `None` is as many as the parameters say.
     pub stripes: Option<f64>,
+    /// The data that is read, in files as large as the largest of them. The server of that one is full first. Range: 1 and up; infinite
+    /// where no file is much larger than others.
+    pub largest_files: f64,
 }
 
 impl Scale {
@@ -104,9 +107,10 @@ impl Scale {
         })
     }
 
-    /// Data servers that data is spread over.
+    /// Data servers that work at once while the busiest of them is full.
     pub(crate) fn targets(&self, parameters: &StartParameters) -> f64 {
-        self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
+        let stripes = self.stripes.unwrap_or(parameters.stripes);
+        (self.largest_files * stripes).min(parameters.data_servers).max(1.0)
     }
 }
 

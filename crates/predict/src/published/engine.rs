@@ -32,6 +32,7 @@ fn network(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks
         cores: None,
         is_shared_host: false,
         stripes: None,
+        largest_files: f64::INFINITY,
     };
     Network::new(&counts.demand(cores), parameters, &scale)
 }

@@ -2,14 +2,14 @@
 
 use super::point::StartDetail;
 use super::replays::{Clients, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
-use crate::changes::ImageSize;
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
+use crate::image::{ImageSize, from_image, image_size};
 use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
 use crate::parameters::Gateways;
 use crate::profile::{Figure, Profile};
 use crate::question::StartQuestion;
 use crate::workload::{Demand, StartScript};
-use crate::{ServerOperation, StartParameters, changes};
+use crate::{ServerOperation, StartParameters};
 
 /// Answers one question about one program and one profile.
 pub(super) struct StartEngine<'a> {
@@ -25,7 +25,7 @@ pub(super) struct StartEngine<'a> {
 
 impl<'a> StartEngine<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
-        let image = changes::image_size(scripts);
+        let image = image_size(scripts);
         let gateways = StartParameters::median(profile).forwarding;
         let capacity = |key, figure: &Figure| if figure.is_open_rate(key) { figure.p90 } else { figure.p50 };
         let capacity = StartParameters::choose(profile, &capacity);
@@ -206,18 +206,14 @@ impl<'a> StartEngine<'a> {
     ) -> (Demand, Network) {
         let [own, shared] = self.crowds(clients, parameters, scale);
         let mut demand = own.map_or_else(Demand::default, |crowd| self.replays.slowed(slowed, crowd));
-        let mut scale = *scale;
         if let Some((crowd, gateways)) = shared.zip(self.gateways) {
             let shared = self.replays.slowed(slowed, crowd);
             demand.through(&shared, scale.nodes / gateways.used(scale.nodes));
         }
         if let Some(image) = self.question.changes.image {
-            // The files of a tree lie on all servers; an image is one file.
-            scale.stripes = scale.stripes.or(Some(parameters.stripes));
-            demand =
-                changes::from_image(&demand, self.image, image, parameters, &scale, clients == Clients::Warm);
+            demand = from_image(&demand, self.image, image, parameters, scale, clients == Clients::Warm);
         }
-        let network = Network::new(&demand, parameters, &scale);
+        let network = Network::new(&demand, parameters, scale);
         (demand, network)
     }
 
@@ -256,6 +252,10 @@ impl<'a> StartEngine<'a> {
             cores: self.question.cores,
             is_shared_host: self.question.is_shared_host,
             stripes: self.question.stripes.map(f64::from),
+            largest_files: match self.question.changes.image {
+                Some(_) => 1.0,
+                None => self.replays.largest_files(),
+            },
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct StartSummary {
     pub think: f64,
     /// Size of the image, where one was asked for. Unit: bytes.
     pub image_bytes: Option<f64>,
+    /// Share of the data that lies in the largest file, where the program reads its own files. Range: above 0, at most 1.
+    pub largest_file_share: Option<f64>,
 }
 
 impl ForecastPoint<StartDetail> {

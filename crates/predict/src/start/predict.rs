@@ -25,6 +25,7 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
         assumed: median.assumed.clone(),
         think: engine.think(),
         image_bytes: question.changes.image.map(|_| engine.image_bytes()),
+        largest_file_share: question.changes.image.is_none().then(|| 1.0 / engine.replays.largest_files()),
     };
     Forecast { profile: profile.name.clone(), points, sensitivities, summary }
 }

@@ -4,7 +4,7 @@
 use crate::parameters::ClientRules;
 use crate::profile::Profile;
 use crate::question::StartQuestion;
-use crate::workload::{Demand, Machine, StartScript, demand};
+use crate::workload::{Demand, FileBytes, Machine, StartScript, demand};
 use crate::{StartParameters, changes};
 
 /// From one replay to the next slower one.
@@ -42,6 +42,7 @@ pub(super) struct ReplayedCrowd {
 /// Demands of a node by how much its requests are slowed, each replayed once.
 pub(super) struct Replays<'a> {
     scripts: Vec<StartScript>,
+    largest_files: f64,
     profile: &'a Profile,
     question: &'a StartQuestion,
     /// At powers of [`POWER`].
@@ -52,13 +53,20 @@ pub(super) struct Replays<'a> {
 
 impl<'a> Replays<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
-        let scripts = scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
-        Self { scripts, profile, question, replayed: Vec::new(), near: Vec::new() }
+        let scripts: Vec<_> =
+            scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
+        let largest_files = FileBytes::of(&scripts).largest_files();
+        Self { scripts, largest_files, profile, question, replayed: Vec::new(), near: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
     pub(super) fn think(&self) -> f64 {
         self.scripts.iter().map(StartScript::think).sum::<f64>() / self.scripts.len().max(1) as f64
+    }
+
+    /// The data of a start in files as large as the largest of them. Range: 1 and up.
+    pub(super) fn largest_files(&self) -> f64 {
+        self.largest_files
     }
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that

@@ -549,6 +549,25 @@ fn an_image_lies_where_one_file_does() {
     assert!((1.9..3.0).contains(&seconds(Some(16))), "{}", seconds(Some(16)));
 }
 
+/// The server of a large file is full while the others wait for work; many files of one size keep all servers busy.
+#[test]
+fn one_large_file_of_a_plain_start_lies_on_as_many_servers_as_its_stripes() {
+    let seconds = |stripes, script: &StartScript| {
+        let mut profile = plain(3600.0);
+        profile.data.servers = Some(Figure::exact(16.0));
+        profile.data.stripes = Some(Figure::exact(stripes));
+        point(script, &profile, 1024, 1).seconds.p50
+    };
+    let near =
+        |seconds: f64, expected: f64| assert!((expected..1.2 * expected).contains(&seconds), "{seconds}");
+    // 31 GB from servers of 1 GB/s.
+    let one_file = program(1, 30e6);
+    near(seconds(1.0, &one_file), 30.7);
+    near(seconds(4.0, &one_file), 7.7);
+    let many_files = program(30, 1e6);
+    assert_eq!(seconds(1.0, &many_files), seconds(16.0, &many_files));
+}
+
 #[test]
 fn a_broadcast_is_a_pipelined_tree_whose_first_node_gives_the_places() {
     let (script, mut profile) = (program(64, 1e6), plain(3600.0));

@@ -11,6 +11,7 @@ mod alike;
 #[cfg(test)]
 pub(crate) mod cluster;
 mod deeds;
+mod file_bytes;
 mod mapped;
 mod node;
 mod overhead;
@@ -24,6 +25,7 @@ mod tree;
 mod windows;
 
 pub(crate) use alike::Alike;
+pub(crate) use file_bytes::FileBytes;
 pub use node::{Machine, demand};
 pub use script::{Act, Deed, NameFacts, PAGE, StartScript};
 pub use tree::{NameId, Roots};

@@ -1,7 +1,6 @@
 //! A client's caches: what is asked by the first process of a node, by further ones, and the second time.
 
 use super::*;
-use crate::changes::KEPT;
 use crate::parameters::ClientRules;
 use crate::profile::{ClientSection, Figure, Profile, ProfileKind};
 use crate::question::StartQuestion;
@@ -55,7 +54,7 @@ const KEEPS: ClientRules = ClientRules {
     attributes: 3600.0,
     listing: 0.0,
     open_asks: true,
-    ..KEPT
+    ..ClientRules::KEPT
 };
 
 fn machine(processes: u32, is_warm: bool) -> Machine {

@@ -13,15 +13,20 @@ pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> S
         Some(true) => "the tree on all metadata servers".to_owned(),
         _ => format!("the tree on {}", counted(servers as u64, "metadata server")),
     }];
+    let of_wide = || wide().data.stripes.filter(|_| profile.assumed.iter().any(|key| key == "stripes"));
+    let stripes = median("data.stripes").or_else(|| of_wide().map(|figure| figure.p50));
+    let there = median("data.servers").unwrap_or(f64::INFINITY);
     if inputs.image_bytes.is_some() {
-        let of_wide = || wide().data.stripes.filter(|_| profile.assumed.iter().any(|key| key == "stripes"));
-        let stripes = inputs.stripes.map(f64::from).or_else(|| median("data.stripes"));
-        let stripes = stripes.or_else(|| of_wide().map(|figure| figure.p50));
-        let on = stripes.map_or("all data servers".to_owned(), |number| {
-            let there = median("data.servers").unwrap_or(f64::INFINITY);
-            counted(number.min(there) as u64, "data server")
-        });
+        let stripes = inputs.stripes.map(f64::from).or(stripes);
+        let on = stripes
+            .map_or("all data servers".to_owned(), |number| counted(number.min(there) as u64, "data server"));
         said.push(format!("the image on {on}"));
+    }
+    if let Some((share, stripes)) = inputs.largest_file_share.zip(stripes)
+        && stripes / share < there
+    {
+        let on = counted(stripes as u64, "data server");
+        said.push(format!("the largest file, {:.0} % of the data, on {on}", 100.0 * share));
     }
     if inputs.skew_seconds <= 0.0 {
         said.push("all nodes start at once".to_owned());

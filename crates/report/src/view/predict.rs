@@ -160,6 +160,8 @@ pub struct PredictInputs {
     pub what_if: Vec<String>,
     /// Size of the image, where one was asked for.
     pub image_bytes: Option<f64>,
+    /// Share of the data that lies in the largest file, where the program reads its own files. Range: above 0, at most 1.
+    pub largest_file_share: Option<f64>,
     /// Runs of which the ranges are made.
     pub samples: u32,
     /// Of the runs' choices.
@@ -256,6 +258,9 @@ fn inputs(
         launch_seconds: question.launch,
         what_if: what_if(question),
         image_bytes: predictions.iter().find_map(|(_, prediction)| prediction.summary.image_bytes),
+        largest_file_share: predictions
+            .iter()
+            .find_map(|(_, prediction)| prediction.summary.largest_file_share),
         samples: question.samples,
         seed: question.seed,
     }
