@@ -15,7 +15,7 @@
 //! processor's caches, and a request costs a half to two thirds.
 
 use super::leader::{ClientChoice, Leader, names};
-use super::reads::{self, Content};
+use super::reads::{self, ReadContent};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
 use crate::operation::LoadOperation;
@@ -77,7 +77,10 @@ struct RestAndLoad {
 }
 
 /// Measures all. A part is `None`, with a note, where `/proc` shows no process that works for it; and that of data where there is no file.
-pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<MeasuredCosts, CalibrateError> {
+pub(super) fn run(
+    leader: &mut Leader<'_>,
+    file: Option<&ReadContent>,
+) -> Result<MeasuredCosts, CalibrateError> {
     let after_computing = of_requests(leader, 0.0, "a request", COMPUTING_US)?;
     let in_a_row = of_requests(leader, 1.0 / 3.0, "a request in a row", 0)?;
     let megabytes = match file {
@@ -116,7 +119,7 @@ fn ask(leader: &mut Leader<'_>, computing_us: u64) -> Result<PhaseResult, Calibr
 }
 
 /// One process reads the whole file in order, without pages of it.
-fn read(leader: &mut Leader<'_>, file: &Content) -> Result<PhaseResult, CalibrateError> {
+fn read(leader: &mut Leader<'_>, file: &ReadContent) -> Result<PhaseResult, CalibrateError> {
     let data = DataTransfer { drop_pages: true, ..reads::data(leader, file, DataAccess::Sequential) };
     leader.read(ClientChoice::Ours, data)
 }

@@ -26,7 +26,7 @@ const NAMES: u64 = 50;
 /// Looks at each name. Together they take much longer than the processes take to begin.
 const PASSES: u16 = 10;
 /// Computing before each look, as programs have it. Unit: microseconds.
-const COMPUTING_US: u64 = 50;
+const BETWEEN_LOOKS_US: u64 = 50;
 
 /// The time for which a look at a name that was just found to be absent keeps a core, where the client's daemon answers it. Shape: one
 /// a repetition; no closes, which need an open each.
@@ -41,7 +41,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<OwnAnswers, CalibrateError>
         let directory = leader.directory(ClientChoice::Ours)?;
         let look = names(LoadOperation::StatAbsent, &directory, "n", 0, NAMES);
         leader.one(ClientChoice::Ours, PhaseTask::Names(look.clone()))?;
-        let looks = NameOperations { passes: PASSES, computing_us: COMPUTING_US, ..look };
+        let looks = NameOperations { passes: PASSES, computing_us: BETWEEN_LOOKS_US, ..look };
         let again = leader.unkept(vec![PhaseTask::Names(looks); processes.into()])?;
         let computed = again.iter().map(|done| done.computed).sum::<u64>() as f64 / 1e9;
         let CaseRun { count, seconds, .. } = CaseRun::of(&[&again]);

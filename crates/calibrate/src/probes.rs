@@ -4,7 +4,7 @@
 use super::leader::{ClientChoice, Leader};
 use super::statistics::SampleSummary;
 use crate::error::CalibrateError;
-use crate::workers::{CallSubject, PhaseResult, PhaseTask, Steps};
+use crate::workers::{CallSteps, CallSubject, DirectoryStep, FileStep, PhaseResult, PhaseTask};
 use quell_predict::profile::COMPUTING_US;
 
 const STEP: &str = "which calls ask";
@@ -17,11 +17,6 @@ const RESTS: [u64; 5] = [0, 300, 800, 1200, 2500];
 
 /// The time for which answers that come with a lookup are still known. Unit: milliseconds.
 const SOON_MS: u64 = 300;
-
-/// Steps of a file, in the order of the worker's.
-const FILE_STEPS: usize = 5;
-/// The same of a directory.
-const DIRECTORY_STEPS: usize = 4;
 
 /// The time of each step. Unit: microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,43 +76,59 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
         let directory = leader.directory(ClientChoice::Second)?;
         let steps = |of, rest_ms, computing_us| {
             let directory = directory.clone();
-            PhaseTask::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us })
+            PhaseTask::Steps(CallSteps { of, directory, count: COUNT, rest_ms, computing_us })
         };
         leader.one(ClientChoice::Second, steps(CallSubject::New, 0, 0))?;
         let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, *rest_ms, COMPUTING_US))?;
-        let median = |at| median(&done, FILE_STEPS, at);
         if *rest_ms <= SOON_MS {
-            probes.reads.extend(step(&done, FILE_STEPS, 2));
+            probes.reads.extend(of_files(&done, FileStep::Read));
         }
-        probes.own_answers.closes.extend(step(&done, FILE_STEPS, 4));
-        if let [Some(open), Some(look), Some(read), Some(look_again)] = [0, 1, 2, 3].map(median) {
+        probes.own_answers.closes.extend(of_files(&done, FileStep::Close));
+        let steps_timed = [FileStep::Open, FileStep::Look, FileStep::Read, FileStep::LookAgain];
+        if let [Some(open), Some(look), Some(read), Some(look_again)] =
+            steps_timed.map(|step| median(of_files(&done, step)))
+        {
             let rest = *rest_ms as f64 / 1e3;
             probes.files.push(FileSteps { rest, open, look, read, look_again });
         }
         if number == 0 {
             let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0, COMPUTING_US))?;
             probes.directories = directories(&done);
-            probes.own_answers.absences = step(&done, DIRECTORY_STEPS, 3).collect();
+            probes.own_answers.absences = of_directories(&done, DirectoryStep::LookAtAbsent).collect();
             let done = leader.one(ClientChoice::Ours, steps(CallSubject::Directories, 0, 0))?;
-            probes.own_answers_in_a_row.absences = step(&done, DIRECTORY_STEPS, 3).collect();
+            probes.own_answers_in_a_row.absences =
+                of_directories(&done, DirectoryStep::LookAtAbsent).collect();
             let done = leader.one(ClientChoice::Ours, steps(CallSubject::Files, 0, 0))?;
-            probes.own_answers_in_a_row.closes = step(&done, FILE_STEPS, 4).collect();
+            probes.own_answers_in_a_row.closes = of_files(&done, FileStep::Close).collect();
         }
     }
     Ok(probes)
 }
 
 fn directories(done: &PhaseResult) -> Option<DirectorySteps> {
-    let [open, list, look_within] = [0, 1, 2].map(|at| median(done, DIRECTORY_STEPS, at));
-    Some(DirectorySteps { open: open?, list: list?, look_within: look_within? })
+    let median = |step| median(of_directories(done, step));
+    Some(DirectorySteps {
+        open: median(DirectoryStep::Open)?,
+        list: median(DirectoryStep::List)?,
+        look_within: median(DirectoryStep::LookWithin)?,
+    })
 }
 
-/// Every `steps`th latency from `at` on. Unit: microseconds.
-fn step(done: &PhaseResult, steps: usize, at: usize) -> impl Iterator<Item = f64> {
-    done.latencies.iter().skip(at).step_by(steps).map(|nanoseconds| *nanoseconds as f64 / 1e3)
+/// The latencies of a step of all files. Unit: microseconds.
+fn of_files(done: &PhaseResult, step: FileStep) -> impl Iterator<Item = f64> {
+    every(done, FileStep::NUMBER, step as usize)
 }
 
-/// The median of them.
-fn median(done: &PhaseResult, steps: usize, at: usize) -> Option<f64> {
-    SampleSummary::of(step(done, steps, at)).map(|summary| summary.p50)
+/// The same of directories.
+fn of_directories(done: &PhaseResult, step: DirectoryStep) -> impl Iterator<Item = f64> {
+    every(done, DirectoryStep::NUMBER, step as usize)
+}
+
+/// Every `number`th latency from `first` on. Unit: microseconds.
+fn every(done: &PhaseResult, number: usize, first: usize) -> impl Iterator<Item = f64> {
+    done.latencies.iter().skip(first).step_by(number).map(|nanoseconds| *nanoseconds as f64 / 1e3)
+}
+
+fn median(latencies: impl Iterator<Item = f64>) -> Option<f64> {
+    SampleSummary::of(latencies).map(|summary| summary.p50)
 }

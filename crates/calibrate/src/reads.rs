@@ -10,7 +10,7 @@ use crate::workers::{DataAccess, DataTransfer, PhaseTask, SPOT};
 const STEP: &str = "reads and page faults";
 
 /// The file that is read.
-pub(super) struct Content {
+pub(super) struct ReadContent {
     /// Below the working directory.
     file: String,
     /// The part that was written. Unit: bytes.
@@ -19,13 +19,13 @@ pub(super) struct Content {
 
 /// Makes the file that is read, by the second client if there is one; as much of it as can be written in a minute. `None`
 /// where there is no time.
-pub(super) fn write(leader: &mut Leader<'_>) -> Result<Option<Content>, CalibrateError> {
+pub(super) fn write(leader: &mut Leader<'_>) -> Result<Option<ReadContent>, CalibrateError> {
     if !leader.begins(STEP, 0.0) {
         return Ok(None);
     }
     let wanted = leader.bounds.file_bytes;
     let content =
-        Content { file: format!("{}/data", leader.directory(ClientChoice::Second)?), bytes: wanted };
+        ReadContent { file: format!("{}/data", leader.directory(ClientChoice::Second)?), bytes: wanted };
     let written = DataTransfer { limit_ms: WRITING_MS, ..data(leader, &content, DataAccess::Write) };
     let bytes = leader.read(ClientChoice::Second, written)?.count * DataAccess::Write.bytes();
     if bytes < wanted - wanted % DataAccess::Write.bytes() {
@@ -34,10 +34,10 @@ pub(super) fn write(leader: &mut Leader<'_>) -> Result<Option<Content>, Calibrat
             .notes
             .push(format!("{STEP}: of {bytes} MiB, as {wanted} MiB could not be written in a minute"));
     }
-    Ok(Some(Content { bytes, ..content }))
+    Ok(Some(ReadContent { bytes, ..content }))
 }
 
-pub(super) fn run(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateError> {
+pub(super) fn run(leader: &mut Leader<'_>, file: &ReadContent) -> Result<(), CalibrateError> {
     let iterations = leader.bounds.iterations;
     for number in 0..iterations {
         if leader.begins(STEP, f64::from(number) / f64::from(iterations)) {
@@ -54,7 +54,7 @@ const WRITING_MS: u64 = 60_000;
 /// Threads that read in order at once.
 const READERS: u16 = 4;
 
-pub(super) fn data(leader: &Leader<'_>, content: &Content, access: DataAccess) -> DataTransfer {
+pub(super) fn data(leader: &Leader<'_>, content: &ReadContent, access: DataAccess) -> DataTransfer {
     DataTransfer {
         access,
         file: content.file.clone(),
@@ -68,7 +68,7 @@ pub(super) fn data(leader: &Leader<'_>, content: &Content, access: DataAccess) -
     }
 }
 
-fn in_order(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateError> {
+fn in_order(leader: &mut Leader<'_>, file: &ReadContent) -> Result<(), CalibrateError> {
     for threads in [1, READERS] {
         let data = DataTransfer { drop_pages: true, threads, ..data(leader, file, DataAccess::Sequential) };
         leader.phase(
@@ -86,7 +86,7 @@ fn in_order(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateErro
 }
 
 /// Each width as so many processes, and as so many threads of one.
-fn scattered(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateError> {
+fn scattered(leader: &mut Leader<'_>, file: &ReadContent) -> Result<(), CalibrateError> {
     let widths = leader.bounds.widths();
     let threads = widths.iter().skip(1).map(|width| (1, *width));
     let crowds: Vec<(u16, u16)> = widths.iter().map(|width| (*width, 1)).chain(threads).collect();
@@ -110,7 +110,7 @@ fn scattered(leader: &mut Leader<'_>, file: &Content) -> Result<(), CalibrateErr
 
 fn crowded(
     leader: &mut Leader<'_>,
-    file: &Content,
+    file: &ReadContent,
     access: DataAccess,
     cache: CaseCache,
     (processes, threads): (u16, u16),

@@ -18,6 +18,7 @@ pub(crate) use data::SPOT;
 pub(crate) use group::{WorkerGroup, together};
 pub use protocol::{CacheAspect, DataAccess};
 pub(crate) use protocol::{
-    CallSubject, DataTransfer, EntryChange, EntryLook, NameOperations, PhaseResult, PhaseTask, Steps,
+    CallSteps, CallSubject, DataTransfer, DirectoryStep, EntryChange, EntryLook, FileStep, NameOperations,
+    PhaseResult, PhaseTask,
 };
 pub use worker::serve;

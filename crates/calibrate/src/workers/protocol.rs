@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both ends run the same path, which may be another version on another client. It stays the first field of
 /// [`WorkerHello`], so that another version is told from other programs.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// A message of the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) enum PhaseTask {
     /// A change that the other client is to notice.
     Change(EntryChange),
     /// Single calls on files or directories.
-    Steps(Steps),
+    Steps(CallSteps),
 }
 
 /// Operations on names such as `PREFIX000007SUFFIX`. The thread `t` has the numbers `first + t + k * stride`, for `k` below
@@ -155,7 +155,7 @@ pub(crate) enum CallSubject {
 
 /// Single calls, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Steps {
+pub(crate) struct CallSteps {
     pub(crate) of: CallSubject,
     /// Below the working directory.
     pub(crate) directory: String,
@@ -165,6 +165,33 @@ pub(crate) struct Steps {
     pub(crate) rest_ms: u64,
     /// Processor time that is computed for before each call. Unit: microseconds.
     pub(crate) computing_us: u64,
+}
+
+/// A call on each file, in their order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FileStep {
+    Open,
+    Look,
+    Read,
+    LookAgain,
+    Close,
+}
+
+impl FileStep {
+    pub(crate) const NUMBER: usize = Self::Close as usize + 1;
+}
+
+/// A call on each directory, in their order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DirectoryStep {
+    Open,
+    List,
+    LookWithin,
+    LookAtAbsent,
+}
+
+impl DirectoryStep {
+    pub(crate) const NUMBER: usize = Self::LookAtAbsent as usize + 1;
 }
 
 /// A message of a worker.
@@ -207,9 +234,7 @@ pub(crate) struct PhaseResult {
     pub(crate) latencies: Vec<u64>,
     /// Of the closes behind opens.
     pub(crate) closes: Vec<u64>,
-    /// Processor time of the process in the phase. Unit: microseconds.
-    pub(crate) cpu_us: u64,
-    /// Of that, what it computed for between operations. Unit: nanoseconds.
+    /// Processor time that it computed for between operations. Unit: nanoseconds.
     pub(crate) computed: u64,
     /// A number that tells one state of a looked-at entry from another.
     pub(crate) seen: u64,

@@ -3,7 +3,7 @@
 
 use super::computing::Computing;
 use super::phase::{Failed, PreparedPhase, open_directory};
-use super::protocol::{CallSubject, PhaseResult, Steps};
+use super::protocol::{CallSteps, CallSubject, PhaseResult};
 use crate::operation::{OperationTime, elapsed, entries, reopen, resolve};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -19,7 +19,7 @@ const WITHIN: &str = "within";
 /// No file has this name.
 const ABSENT: &str = "absent";
 
-pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<PreparedPhase<'a>, Failed> {
+pub(super) fn prepare<'a>(steps: &'a CallSteps, root: BorrowedFd<'a>) -> Result<PreparedPhase<'a>, Failed> {
     let failed = |errno| (steps.directory.clone(), errno);
     if steps.of == CallSubject::New {
         return Ok(Box::new(move || make(steps, root).map_err(failed)));
@@ -47,7 +47,7 @@ fn name(of: CallSubject, number: u64) -> String {
 }
 
 /// Makes both kinds, `count` of each.
-fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<PhaseResult, Errno> {
+fn make(steps: &CallSteps, root: BorrowedFd<'_>) -> Result<PhaseResult, Errno> {
     let directory = open_directory(root, steps.directory.as_str())?;
     let (flags, mode) = (OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o755));
     for number in 0..steps.count {
@@ -84,7 +84,7 @@ impl StepClock {
     }
 }
 
-/// Opens, looks, reads, looks again, closes.
+/// The calls of [`FileStep`](super::protocol::FileStep), in its order.
 fn of_file(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let file = clock.time(|| reopen(resolved))?;
     clock.time(|| rustix::fs::fstat(&file))?;
@@ -96,7 +96,7 @@ fn of_file(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno>
     })
 }
 
-/// Opens, lists, looks at what is within, and for the second time at what is absent.
+/// The calls of [`DirectoryStep`](super::protocol::DirectoryStep), in its order. The look at the absent name that is timed is its second.
 fn of_directory(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let directory = clock.time(|| open_directory(resolved, "."))?;
     clock.time(|| entries(directory.as_fd()))?;

@@ -52,7 +52,7 @@ impl CreateParameters {
     /// # Errors
     /// [`CreateError::NotMeasured`] for a profile without a rate of creates.
     pub fn of(profile: &Profile) -> Result<Self, CreateError> {
-        let Completed { profile, .. } = completed(profile);
+        let CompletedProfile { profile, .. } = completed(profile);
         let (shared, unique) = (&profile.shared_directory.creates_per_second, &profile.rates.create);
         let missing = || CreateError::NotMeasured { profile: profile.name.clone() };
         let servers = profile.metadata.servers.as_ref().map_or(1.0, |servers| servers.p50);
@@ -132,7 +132,7 @@ impl CreateParameters {
 }
 
 /// A profile in which nothing is left out that creates cannot do without.
-pub(super) struct Completed {
+pub(super) struct CompletedProfile {
     pub(super) profile: Profile,
     /// The prior that the rest is of.
     pub(super) prior: String,
@@ -141,7 +141,7 @@ pub(super) struct Completed {
 }
 
 /// Takes what a profile does not say from the prior of file systems like it.
-pub(super) fn completed(profile: &Profile) -> Completed {
+pub(super) fn completed(profile: &Profile) -> CompletedProfile {
     let has_tokens = profile.shared_directory.inode_token_us.is_some();
     let prior = if has_tokens { shipped("gpfs").expect("it comes with quell") } else { wide() };
     let (mut whole, mut assumed) = (profile.clone(), Vec::new());
@@ -157,7 +157,7 @@ pub(super) fn completed(profile: &Profile) -> Completed {
         take("connection_us", &mut own.connection_us, &tokens.connection_us);
         take("revoke_us", &mut own.revoke_us, &tokens.revoke_us);
     }
-    Completed { profile: whole, prior: prior.name.clone(), assumed }
+    CompletedProfile { profile: whole, prior: prior.name.clone(), assumed }
 }
 
 /// The figures of a profile that creates depend on, those that it has. Shape: in the order of the file.

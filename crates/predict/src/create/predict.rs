@@ -2,7 +2,7 @@
 
 use super::advice::advise;
 use super::error::CreateError;
-use super::parameters::{Completed, CreateParameters, completed, inputs};
+use super::parameters::{CompletedProfile, CreateParameters, completed, inputs};
 use super::request::CreateRequest;
 use super::seconds::{point, sensitivities, typical};
 use super::summary::{CreateForecast, CreateSummary};
@@ -48,7 +48,7 @@ fn widest(mut all: Vec<FigureSensitivity>) -> Vec<FigureSensitivity> {
     all
 }
 
-fn notes(parameters: &CreateParameters, profile: &Profile, whole: &Completed) -> Vec<String> {
+fn notes(parameters: &CreateParameters, profile: &Profile, whole: &CompletedProfile) -> Vec<String> {
     let is_measured = profile.kind == ProfileKind::Measured;
     let all = [
         (true, "all nodes create at the same moment; skew between them makes it less"),

@@ -10,7 +10,7 @@
 //! times are exponential (9 % at 0.7 of the knee, 16 % at the knee, 6 % at 1.3 of it). And single requests that drift apart over two
 //! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
-use super::network::STATIONS;
+use super::network::{OWN_CAUSES, STATIONS};
 use super::{Network, RunPart};
 
 /// The number of cohorts that the nodes are cut into. With no skew one is exact.
@@ -40,7 +40,7 @@ pub struct EndTimes {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Causes {
     /// Shape: by [`super::OwnCause`].
-    pub own: [f64; 5],
+    pub own: [f64; OWN_CAUSES],
     /// Shape: by [`super::Station`].
     pub stations: [f64; STATIONS],
 }

@@ -34,6 +34,9 @@ impl Station {
     }
 }
 
+/// The number of causes that hold a node by itself.
+pub(super) const OWN_CAUSES: usize = OwnCause::ALL.len();
+
 /// A cause that holds a node by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnCause {
@@ -120,7 +123,7 @@ pub struct RunPart {
     /// Its time alone. Unit: seconds.
     pub alone: f64,
     /// Of that, the seconds that each [`OwnCause`] holds it.
-    pub own: [f64; 5],
+    pub own: [f64; OWN_CAUSES],
     /// A node's demand on each station. Unit: seconds of the whole station.
     pub demand: [f64; STATIONS],
     /// The waits of one process there: visits of a queue, or seconds of a shared core.
@@ -230,7 +233,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
         let alone = local.into_iter().fold(chain, f64::max);
         let mut own = [think, answers, 0.0, data, 0.0];
         if let Some(limit) = local.iter().position(|limit| *limit == alone && *limit > chain) {
-            own = [0.0; 5];
+            own = [0.0; OWN_CAUSES];
             own[OwnCause::Cores as usize + limit] = alone;
         }
         let cores = scale.cores.filter(|_| scale.is_shared_host);
@@ -255,7 +258,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
         }
     };
     let broadcast = demand.broadcast.map(|broadcast| {
-        let mut own = [0.0; 5];
+        let mut own = [0.0; OWN_CAUSES];
         own[OwnCause::Link as usize] = broadcast.seconds;
         RunPart { alone: broadcast.seconds, own, ..RunPart::default() }
     });

@@ -3,7 +3,7 @@
 use super::counts::StartCounts;
 use super::directory;
 use super::engine::{knee_ranks, median};
-use super::startup::profile;
+use super::startup::{CORES, profile};
 use crate::create;
 use crate::forecast::{DerivativeStep, FigureSensitivity};
 use crate::profile::{Figure, Profile, ProfileSlot};
@@ -35,9 +35,6 @@ pub struct Elasticity {
     /// 1: the time is proportional to it; -1: inversely; 0: it does not matter.
     pub value: f64,
 }
-
-/// Cores of a node of Hopper.
-const CORES: u32 = 24;
 
 /// The assumptions that Zhao et al. leave open.
 pub(super) fn alternatives() -> Vec<Alternative> {

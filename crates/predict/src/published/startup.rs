@@ -12,7 +12,7 @@ use crate::forecast::Spread;
 use crate::profile::{Profile, shipped};
 
 /// Cores of a node of Hopper.
-const CORES: u32 = 24;
+pub(super) const CORES: u32 = 24;
 /// Seconds of a start with DLFM at 40K cores, as published. Not predicted.
 const DLFM: f64 = 420.0;
 /// 36K and 40K cores of the source, as whole nodes.

@@ -1,7 +1,7 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
 use super::point::StartDetail;
-use super::replays::{Clients, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
+use super::replays::{ClientState, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::image::{ImageSize, from_image, image_size};
 use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
@@ -97,7 +97,7 @@ impl<'a> StartEngine<'a> {
 
     /// The network of nodes that do not slow each other down: its load says whether they would.
     fn unslowed(&mut self, nodes: u64) -> Network {
-        let clients = if self.question.is_warm { Clients::Warm } else { Clients::Cold };
+        let clients = if self.question.is_warm { ClientState::Warm } else { ClientState::Cold };
         let parameters = self.capacity.clone();
         self.network(1.0, clients, &parameters, &self.scale(nodes)).1
     }
@@ -112,10 +112,10 @@ impl<'a> StartEngine<'a> {
         care: Care,
     ) -> ModelRun {
         let scale = self.scale(nodes);
-        let cold = Trial { clients: Clients::Cold, parameters, scale: &scale, cohorts };
+        let cold = Trial { clients: ClientState::Cold, parameters, scale: &scale, cohorts };
         let mut found = self.settled(cold, care);
         if self.question.is_warm {
-            let warm = self.settled(Trial { clients: Clients::Warm, ..cold }, care);
+            let warm = self.settled(Trial { clients: ClientState::Warm, ..cold }, care);
             found = if warm.times.slowest <= found.times.slowest { warm } else { found };
         }
         found.times.slowest = scale.last_start() + parameters.error * found.behind(&scale);
@@ -200,7 +200,7 @@ impl<'a> StartEngine<'a> {
     fn network(
         &mut self,
         slowed: f64,
-        clients: Clients,
+        clients: ClientState,
         parameters: &StartParameters,
         scale: &Scale,
     ) -> (Demand, Network) {
@@ -211,7 +211,7 @@ impl<'a> StartEngine<'a> {
             demand.through(&shared, scale.nodes / gateways.used(scale.nodes));
         }
         if let Some(image) = self.question.changes.image {
-            demand = from_image(&demand, self.image, image, parameters, scale, clients == Clients::Warm);
+            demand = from_image(&demand, self.image, image, parameters, scale, clients == ClientState::Warm);
         }
         let network = Network::new(&demand, parameters, scale);
         (demand, network)
@@ -221,7 +221,7 @@ impl<'a> StartEngine<'a> {
     /// answers on the node what its own client would answer or ask for, and is read once by a gateway.
     fn crowds(
         &self,
-        clients: Clients,
+        clients: ClientState,
         parameters: &StartParameters,
         scale: &Scale,
     ) -> [Option<ReplayedCrowd>; 2] {
@@ -270,7 +270,7 @@ const CLOSE: f64 = 0.02;
 /// The setting of a run whose slowness is sought.
 #[derive(Clone, Copy)]
 struct Trial<'p> {
-    clients: Clients,
+    clients: ClientState,
     parameters: &'p StartParameters,
     scale: &'p Scale,
     cohorts: Cohorts,

@@ -12,8 +12,4 @@ pub use point::{StartDetail, StartForecast, StartSummary};
 pub use predict::forecast;
 
 #[cfg(test)]
-mod forgetting;
-#[cfg(test)]
-mod forwarding;
-#[cfg(test)]
 mod tests;

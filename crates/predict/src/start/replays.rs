@@ -14,7 +14,7 @@ pub(super) const MOST_SLOWED: f64 = 16_777_216.0;
 
 /// A state of the clients before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Clients {
+pub(super) enum ClientState {
     /// They know nothing.
     Cold,
     /// The program has run there before.
@@ -33,7 +33,7 @@ pub(super) struct CachedReplay {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ReplayedCrowd {
     pub(super) rules: ClientRules,
-    pub(super) clients: Clients,
+    pub(super) clients: ClientState,
     pub(super) processes: u32,
     /// Requests of the client that may be under way at once.
     pub(super) in_flight: f64,
@@ -98,7 +98,7 @@ impl<'a> Replays<'a> {
     }
 
     /// The processes of a node before its own client, by the profile and the changes that are asked about.
-    pub(super) fn node(&self, clients: Clients, parameters: &StartParameters) -> ReplayedCrowd {
+    pub(super) fn node(&self, clients: ClientState, parameters: &StartParameters) -> ReplayedCrowd {
         let rules = changes::rules(parameters.client, &self.question.changes);
         ReplayedCrowd {
             rules,
@@ -148,7 +148,7 @@ impl<'a> Replays<'a> {
             cpu: median.cpu,
             cpu_of_a_byte: median.cpu_of_a_byte,
             own_answer: median.own_answer,
-            is_warm: clients == Clients::Warm,
+            is_warm: clients == ClientState::Warm,
             latency,
             byte: slowed / median.client_rate,
         };
@@ -177,7 +177,7 @@ pub(super) fn computing_before_a_request(
     question: &StartQuestion,
 ) -> f64 {
     let replays = Replays::new(scripts, profile, question);
-    let node = replays.node(Clients::Cold, &StartParameters::median(profile));
+    let node = replays.node(ClientState::Cold, &StartParameters::median(profile));
     let first = replays.replay(1.0, ReplayedCrowd { processes: 1, ..node });
     let answers = first.waits().0.iter().sum::<f64>() + first.own_answers();
     1e6 * first.think() / answers.max(1.0)

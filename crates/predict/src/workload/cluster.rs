@@ -4,8 +4,8 @@
 //! Every request is under way for a round trip and waits in the server's one queue in the order in which requests were sent. A client
 //! sends no more than its limit at once.
 
+use super::StartScript;
 use super::state::{ActProgress, CacheEffect, Caches, ProcessNeed};
-use super::{StartScript, tree::NameId};
 use crate::ServerOperation;
 use crate::parameters::ClientRules;
 use std::cmp::Reverse;
@@ -55,13 +55,7 @@ pub(crate) fn slowest(script: &StartScript, rules: ClientRules, cluster: &Cluste
         }
         if let Some(effect) = process.answered.take() {
             caches[node].answered(effect, now);
-            match effect {
-                CacheEffect::Place(_) | CacheEffect::Windows(..) => {}
-                CacheEffect::Name(NameId(name), false) if is_link_on_the_way(script, process, name) => {
-                    process.progress.link = true;
-                }
-                _ => process.progress = ActProgress { step: process.progress.step + 1, link: false },
-            }
+            process.progress.answered(effect, act, script);
         }
         let held: Vec<f64> = under_way[node].iter().copied().filter(|answer| *answer > now).collect();
         under_way[node] = held;
@@ -98,9 +92,4 @@ pub(crate) fn slowest(script: &StartScript, rules: ClientRules, cluster: &Cluste
         events.push(Reverse((next.to_bits(), number)));
     }
     end + script.tail
-}
-
-fn is_link_on_the_way(script: &StartScript, process: &Process, name: u32) -> bool {
-    let walk = script.acts[process.act].walk.len() as u32;
-    process.progress.step < walk && script.names[name as usize].is_link
 }

@@ -118,13 +118,14 @@ struct ReplayedProcess {
     act: usize,
     progress: ActProgress,
     /// The event at that moment.
-    then: Then,
+    then: ProcessEvent,
     /// Its own luck.
     chance: Chance,
 }
 
+/// An event at the next moment of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Then {
+enum ProcessEvent {
     /// It begins to compute.
     Begin,
     /// It has computed.
@@ -165,7 +166,7 @@ impl<'a> ReplayedNode<'a> {
         let process = |number| ReplayedProcess {
             act: 0,
             progress: ActProgress::default(),
-            then: Then::Begin,
+            then: ProcessEvent::Begin,
             chance: Chance(u64::from(number)),
         };
         let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
@@ -213,28 +214,16 @@ impl<'a> ReplayedNode<'a> {
 
     fn go_on(&mut self, number: usize, now: f64, caches: &mut Caches<'_>) {
         match self.processes[number].then {
-            Then::Begin => self.begin(number, now),
-            Then::Go => self.step(number, now, caches),
-            Then::Answered(effect) => {
+            ProcessEvent::Begin => self.begin(number, now),
+            ProcessEvent::Go => self.step(number, now, caches),
+            ProcessEvent::Answered(effect) => {
                 caches.answered(effect, now);
-                self.advance(number, effect);
+                let ReplayedProcess { act, progress, .. } = &mut self.processes[number];
+                if let Some(act) = self.script.acts.get(*act) {
+                    progress.answered(effect, act, self.script);
+                }
                 self.step(number, now, caches);
             }
-        }
-    }
-
-    /// An answer ends a step, but reading goes on until all windows are there, and a link is read after its lookup.
-    fn advance(&mut self, number: usize, effect: CacheEffect) {
-        let ReplayedProcess { act, progress, .. } = &mut self.processes[number];
-        let walk = self.script.acts.get(*act).map_or(0, |act| act.walk.len() as u32);
-        match effect {
-            CacheEffect::Name(name, false)
-                if progress.step < walk && self.script.names[name.0 as usize].is_link =>
-            {
-                progress.link = true;
-            }
-            CacheEffect::Place(_) | CacheEffect::Windows(..) => {}
-            _ => *progress = ActProgress { step: progress.step + 1, link: false },
         }
     }
 
@@ -273,7 +262,7 @@ impl<'a> ReplayedNode<'a> {
         }) + think;
         let segment = self.segment(at);
         self.demand.segments[segment].think += act.think;
-        self.processes[number].then = Then::Go;
+        self.processes[number].then = ProcessEvent::Go;
         self.next[number] = moment(end);
     }
 
@@ -299,13 +288,13 @@ impl<'a> ReplayedNode<'a> {
                 let answer = handled + latency.get(operation) * luck(processes, chance) + byte * bytes;
                 slot.into_iter().for_each(|slot| *slot = answer);
                 caches.sent(effect, answer);
-                process.then = Then::Answered(effect);
+                process.then = ProcessEvent::Answered(effect);
                 moment(answer)
             }
             ProcessNeed::Own(told) => {
                 segment.own_answers += 1.0;
                 process.progress.step += 1;
-                process.then = Then::Go;
+                process.then = ProcessEvent::Go;
                 let begin = match told {
                     Some(operation) => {
                         segment.asks.add(operation, 1.0);
@@ -321,13 +310,13 @@ impl<'a> ReplayedNode<'a> {
                 if of == ServerOperation::Read && self.machine.byte > 0.0 {
                     segment.awaited += (at - now - latency).max(0.0) / self.machine.byte;
                 }
-                process.then = Then::Go;
+                process.then = ProcessEvent::Go;
                 // The first asker's turn comes before. Late in a long run two nanoseconds are less than a number's own step.
                 moment(at + 2e-9).max(at.next_up())
             }
             ProcessNeed::Nothing => {
                 (process.act, process.progress, process.then) =
-                    (process.act + 1, ActProgress::default(), Then::Begin);
+                    (process.act + 1, ActProgress::default(), ProcessEvent::Begin);
                 moment(now)
             }
         };

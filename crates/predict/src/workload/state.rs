@@ -114,6 +114,21 @@ pub(super) struct ActProgress {
     pub(super) link: bool,
 }
 
+impl ActProgress {
+    /// An answer ends a step, but reading goes on until all windows are there, and a link on the way is read after its lookup.
+    pub(super) fn answered(&mut self, effect: CacheEffect, act: &Act, script: &StartScript) {
+        match effect {
+            CacheEffect::Name(name, false)
+                if self.step < act.walk.len() as u32 && script.names[name.0 as usize].is_link =>
+            {
+                self.link = true;
+            }
+            CacheEffect::Place(_) | CacheEffect::Windows(..) => {}
+            _ => *self = Self { step: self.step + 1, link: false },
+        }
+    }
+}
+
 impl<'a> Caches<'a> {
     pub(super) fn new(script: &'a StartScript, rules: ClientRules) -> Self {
         let mut children = vec![Vec::new(); script.names.len()];

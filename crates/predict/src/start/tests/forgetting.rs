@@ -1,10 +1,10 @@
 //! Clients forget while a start is slow: the engine against a replay of one node whose requests take as long as they did there.
 
-use super::engine::StartEngine;
 use crate::StartParameters;
 use crate::chance::Chance;
 use crate::profile::{Figure, Profile, ProfileKind};
 use crate::question::StartQuestion;
+use crate::start::engine::StartEngine;
 use crate::workload::cluster::{Cluster, slowest};
 use crate::workload::{Act, Deed, Machine, NameFacts, NameId, StartScript, demand};
 use proptest::prelude::*;

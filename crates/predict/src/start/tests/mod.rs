@@ -1,5 +1,8 @@
 //! Properties of a prediction as it is printed, on a script as a recording gives it.
 
+mod forgetting;
+mod forwarding;
+
 use super::engine::StartEngine;
 use super::*;
 use crate::forecast::{Bottleneck, ForecastPoint};

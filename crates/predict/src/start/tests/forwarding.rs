@@ -1,12 +1,12 @@
 //! Nodes behind gateways: what reaches these and what the servers, and which of both decides.
 
-use super::engine::StartEngine;
 use super::*;
 use crate::StartParameters;
 use crate::forecast::{Bottleneck, ForecastPoint};
 use crate::model::Station;
 use crate::profile::{Figure, Profile, ProfileKind};
 use crate::question::{ImageDelivery, StartChanges, StartQuestion};
+use crate::start::engine::StartEngine;
 use crate::workload::{Act, Deed, NameFacts, NameId, StartScript};
 
 /// A program that stats each of `files` files once, three names below the mount point.
