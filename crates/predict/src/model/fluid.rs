@@ -76,7 +76,9 @@ struct Flow<'a> {
     /// The wait at each station.
     waits: [f64; STATIONS],
     now: f64,
-    /// Of all cohorts together.
+    /// Room for the visits of one station, kept because each moment needs it.
+    visits: Vec<Visit>,
+    /// Of all cohorts together. Unit: seconds of cohorts.
     causes: Causes,
 }
 
@@ -96,6 +98,7 @@ impl<'a> Flow<'a> {
             cohorts,
             waits: [0.0; STATIONS],
             now: 0.0,
+            visits: Vec::new(),
             causes: Causes::default(),
         }
     }
@@ -121,15 +124,11 @@ impl<'a> Flow<'a> {
 
     /// Goes on to the next moment at which a cohort starts or ends a part.
     fn next(&mut self) {
-        let mut present = vec![0.0; self.parts.len()];
-        for cohort in self.cohorts.iter().filter(|cohort| cohort.flows(self.now)) {
-            present[cohort.part] += self.nodes;
-        }
-        let groups: Vec<(usize, f64)> =
-            present.iter().copied().enumerate().filter(|(_, nodes)| *nodes > 0.0).collect();
+        let groups = self.groups();
         self.balance(&groups);
-        let speed: Vec<f64> = self.parts.iter().map(|part| 1.0 / self.time(part)).collect();
-        let to_end = |cohort: &Cohort| cohort.left / speed[cohort.part];
+        let mut time = vec![f64::INFINITY; self.parts.len()];
+        groups.iter().for_each(|(part, _)| time[*part] = self.time(&self.parts[*part]));
+        let to_end = |cohort: &Cohort| cohort.left * time[cohort.part];
         let flowing = self.cohorts.iter().filter(|cohort| cohort.flows(self.now)).map(to_end);
         let waiting = self
             .cohorts
@@ -140,7 +139,7 @@ impl<'a> Flow<'a> {
         self.account(&groups, step);
         let now = self.now + step;
         for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.flows(self.now)) {
-            cohort.left -= step * speed[cohort.part];
+            cohort.left -= step / time[cohort.part];
             // A cohort that is as good as at the end of a part is there: a step of nothing but rounding would never end.
             if cohort.left <= 1e-9 {
                 (cohort.part, cohort.left) = (cohort.part + 1, 1.0);
@@ -152,12 +151,21 @@ impl<'a> Flow<'a> {
         self.now = now;
     }
 
+    /// The parts in which nodes are, and their number.
+    fn groups(&self) -> Vec<(usize, f64)> {
+        let mut present = vec![0.0; self.parts.len()];
+        for cohort in self.cohorts.iter().filter(|cohort| cohort.flows(self.now)) {
+            present[cohort.part] += self.nodes;
+        }
+        present.into_iter().enumerate().filter(|(_, nodes)| *nodes > 0.0).collect()
+    }
+
     /// Adds a step to the causes.
     fn account(&mut self, groups: &[(usize, f64)], step: f64) {
         let hidden = self.hidden(groups);
-        let mut shares = vec![Causes::default(); self.parts.len()];
-        for (number, _) in groups {
+        for (number, nodes) in groups {
             let (part, time) = (&self.parts[*number], self.time(&self.parts[*number]));
+            let all = step * nodes / self.nodes;
             let waits: [f64; STATIONS] =
                 std::array::from_fn(|station| self.waits[station] * part.weight[station]);
             let wait: f64 = waits.iter().sum();
@@ -165,14 +173,9 @@ impl<'a> Flow<'a> {
             let left = if wait > 0.0 { (part.alone - taken_up).max(0.0) } else { part.alone };
             let of_own = if part.alone > 0.0 { left / part.alone / time } else { 0.0 };
             let of_wait = if wait > 0.0 { (time - left) / wait / time } else { 0.0 };
-            let share = &mut shares[*number];
-            share.own = part.own.map(|seconds| seconds * of_own);
-            share.stations = waits.map(|seconds| seconds * of_wait);
-        }
-        for cohort in self.cohorts.iter().filter(|cohort| cohort.flows(self.now)) {
-            let share = &shares[cohort.part];
-            self.causes.own.iter_mut().zip(share.own).for_each(|(sum, share)| *sum += step * share);
-            self.causes.stations.iter_mut().zip(share.stations).for_each(|(sum, share)| *sum += step * share);
+            let Causes { own, stations } = &mut self.causes;
+            own.iter_mut().zip(part.own).for_each(|(sum, seconds)| *sum += all * of_own * seconds);
+            stations.iter_mut().zip(waits).for_each(|(sum, seconds)| *sum += all * of_wait * seconds);
         }
     }
 
@@ -193,17 +196,26 @@ impl<'a> Flow<'a> {
 
     /// The time of a part with the waits as they are. Never 0: a part that wants nothing is left out before.
     fn time(&self, part: &RunPart) -> f64 {
-        let waits: f64 = self.waits.iter().zip(part.weight).map(|(wait, weight)| wait * weight).sum();
-        (part.alone + waits).max(1e-12)
+        (part.alone + self.wait(part)).max(LEAST_TIME)
+    }
+
+    /// The wait of a part at all stations.
+    fn wait(&self, part: &RunPart) -> f64 {
+        self.waits.iter().zip(part.weight).map(|(wait, weight)| wait * weight).sum()
     }
 
     /// Finds the waits at which no station gets more than it can do, and none that has a wait gets less.
     fn balance(&mut self, groups: &[(usize, f64)]) {
+        let is_wanted =
+            |station: &usize| groups.iter().any(|(part, _)| self.parts[*part].demand[*station] > 0.0);
+        let (wanted, others): (Vec<usize>, Vec<usize>) = (0..STATIONS).partition(is_wanted);
+        others.into_iter().for_each(|station| self.waits[station] = 0.0);
         for _ in 0..SWEEPS {
             let before = self.waits;
-            (0..STATIONS).for_each(|station| self.settle(station, groups));
+            wanted.iter().for_each(|station| self.settle(*station, groups));
             let moved = |(old, new): (f64, f64)| (old - new).abs() > 1e-7 * (old + new);
-            if !before.into_iter().zip(self.waits).any(moved) {
+            // One station alone is settled at once.
+            if wanted.len() < 2 || !before.into_iter().zip(self.waits).any(moved) {
                 return;
             }
         }
@@ -211,33 +223,51 @@ impl<'a> Flow<'a> {
 
     /// Finds the wait of one station with those of the others as they are, by Newton's method on its falling, convex load.
     fn settle(&mut self, station: usize, groups: &[(usize, f64)]) {
+        let mut visits = std::mem::take(&mut self.visits);
+        visits.clear();
+        let own = self.waits[station];
+        visits.extend(groups.iter().map(|(part, nodes)| {
+            let part = &self.parts[*part];
+            let elsewhere = part.alone + self.wait(part) - own * part.weight[station];
+            Visit { elsewhere, weight: part.weight[station], demand: nodes * part.demand[station] }
+        }));
         let load = |wait: f64| {
             let (mut load, mut slope) = (0.0, 0.0);
-            for (part, nodes) in groups {
-                let part = &self.parts[*part];
-                let others: f64 = (0..STATIONS)
-                    .filter(|other| *other != station)
-                    .map(|other| self.waits[other] * part.weight[other])
-                    .sum();
-                let time = (part.alone + others + wait * part.weight[station]).max(1e-12);
-                let rate = nodes * part.demand[station] / time;
+            for Visit { elsewhere, weight, demand } in &visits {
+                let time = (elsewhere + wait * weight).max(LEAST_TIME);
+                let rate = demand / time;
                 load += rate;
-                slope -= rate * part.weight[station] / time;
+                slope -= rate * weight / time;
             }
             (load, slope)
         };
-        let mut wait = 0.0;
+        // The wait of the moment before is near.
+        let mut wait = own;
         for _ in 0..STEPS {
             let (load, slope) = load(wait);
-            if load <= 1.0 + 1e-10 || slope >= 0.0 {
+            if slope >= 0.0 || (load - 1.0).abs() <= 1e-10 || (load < 1.0 && wait == 0.0) {
                 break;
             }
-            // In 1/load a station's load is nearly straight: Newton on 1 - 1/load comes from below and never overshoots.
-            wait += (load - 1.0) * load / -slope;
+            // In 1/load a station's load is nearly straight. Newton on 1 - 1/load never overshoots from below, and from above its first
+            // step leads below.
+            wait = f64::max(wait + (load - 1.0) * load / -slope, 0.0);
         }
-        self.waits[station] = wait;
+        (self.waits[station], self.visits) = (wait, visits);
     }
 }
+
+/// The nodes in one part, as a station sees them.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    /// Their part's time without the wait at the station. Unit: seconds.
+    elsewhere: f64,
+    weight: f64,
+    /// Of all of them.
+    demand: f64,
+}
+
+/// The shortest time of a part. Unit: seconds.
+const LEAST_TIME: f64 = 1e-12;
 
 impl Cohort {
     fn flows(&self, now: f64) -> bool {

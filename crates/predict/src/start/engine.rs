@@ -51,12 +51,12 @@ impl<'a> StartEngine<'a> {
         runs: &[StartParameters],
     ) -> ForecastPoint<StartDetail> {
         self.replays.leave();
-        let ModelRun { demand, network, times, .. } = self.times(nodes, median, Cohorts::FINE, Care::Exact);
+        let ModelRun { demand, network, times, .. } = self.times(nodes, median, Care::Exact);
         let launch = self.question.launch;
         let last_start = self.scale(nodes).last_start();
         let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
         for run in runs {
-            let ModelRun { times, network, .. } = self.times(nodes, run, Cohorts::COARSE, Care::Quick);
+            let ModelRun { times, network, .. } = self.times(nodes, run, Care::Quick);
             let bounds = Bounds::of(&network);
             slowest.push(times.slowest);
             mean.push(times.mean);
@@ -104,15 +104,9 @@ impl<'a> StartEngine<'a> {
 
     /// One run of the model. Clients that know something from before are never slower for it: what a warm client asks is what
     /// each of its processes lost, and nothing keeps these from waiting as cold ones do for the first of them.
-    pub(super) fn times(
-        &mut self,
-        nodes: u64,
-        parameters: &StartParameters,
-        cohorts: Cohorts,
-        care: Care,
-    ) -> ModelRun {
+    pub(super) fn times(&mut self, nodes: u64, parameters: &StartParameters, care: Care) -> ModelRun {
         let scale = self.scale(nodes);
-        let cold = Trial { clients: ClientState::Cold, parameters, scale: &scale, cohorts };
+        let cold = Trial { clients: ClientState::Cold, parameters, scale: &scale };
         let mut found = self.settled(cold, care);
         if self.question.is_warm {
             let warm = self.settled(Trial { clients: ClientState::Warm, ..cold }, care);
@@ -126,17 +120,19 @@ impl<'a> StartEngine<'a> {
     /// A run in which requests take as long as its clients were replayed with: the slowness is a fixed point, the least of
     /// several, since every start begins fast. The client's own limits make requests slow as a server does.
     fn settled(&mut self, trial: Trial<'_>, care: Care) -> ModelRun {
-        let first = self.run(1.0, trial);
+        let mut found = self.run(1.0, trial, Cohorts::COARSE);
         // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
-        let seconds = POWER * first.behind(trial.scale);
-        let [own, shared] = self.crowds(trial.clients, trial.parameters, trial.scale);
-        if ![own, shared].into_iter().flatten().any(|crowd| forgets(&crowd.rules, seconds)) {
-            return first;
+        let seconds = POWER * found.behind(trial.scale);
+        let crowds = self.crowds(trial.clients, trial.parameters, trial.scale);
+        if crowds.into_iter().flatten().any(|crowd| forgets(&crowd.rules, seconds)) {
+            found = self.search(found, trial);
+            if care == Care::Exact && found.slowed > 1.0 {
+                found = self.looked_at(found, trial);
+            }
         }
-        let found = self.search(first, trial);
         match care {
-            Care::Exact if found.slowed > 1.0 => self.looked_at(found, trial),
-            _ => found,
+            Care::Quick => found,
+            Care::Exact => self.run(found.slowed, trial, Cohorts::FINE),
         }
     }
 
@@ -147,7 +143,7 @@ impl<'a> StartEngine<'a> {
             for crowd in self.crowds(trial.clients, trial.parameters, trial.scale).into_iter().flatten() {
                 self.replays.look_at(at, crowd);
             }
-            found = self.run(at, trial);
+            found = self.run(at, trial, Cohorts::COARSE);
             let results = self.results(&found, trial);
             if is_close(results, at) || bracket.high / bracket.low < 1.0 + CLOSE {
                 break;
@@ -170,7 +166,7 @@ impl<'a> StartEngine<'a> {
             let Bracket { low, high } = bracket;
             let goes_on = bracket.holds(results) && high == MOST_SLOWED;
             let next = if goes_on { results } else { f64::sqrt(low * high.min(results.max(at))) };
-            found = self.run(next.clamp(low, high), trial);
+            found = self.run(next.clamp(low, high), trial, Cohorts::COARSE);
         }
         found
     }
@@ -190,8 +186,8 @@ impl<'a> StartEngine<'a> {
         }
     }
 
-    fn run(&mut self, slowed: f64, trial: Trial<'_>) -> ModelRun {
-        let Trial { clients, parameters, scale, cohorts } = trial;
+    fn run(&mut self, slowed: f64, trial: Trial<'_>, cohorts: Cohorts) -> ModelRun {
+        let Trial { clients, parameters, scale } = trial;
         let (demand, network) = self.network(slowed, clients, parameters, scale);
         let times = solve(&network, cohorts);
         ModelRun { slowed, demand, network, times }
@@ -273,7 +269,6 @@ struct Trial<'p> {
     clients: ClientState,
     parameters: &'p StartParameters,
     scale: &'p Scale,
-    cohorts: Cohorts,
 }
 
 /// The slownesses between which the fixed point lies. Below it more results than was assumed and above it less, so halving never
@@ -309,7 +304,7 @@ fn is_close(results: f64, assumed: f64) -> bool {
 pub(super) enum Care {
     /// One of many: between replays that are there.
     Quick,
-    /// That with every figure at its median: by replays at its own slowness.
+    /// That with every figure at its median: by replays at its own slowness, and in fine cohorts.
     Exact,
 }
 

@@ -5,7 +5,6 @@ use super::point::StartDetail;
 use crate::StartParameters;
 use crate::chance::Chance;
 use crate::forecast::{DerivativeStep, FigureSensitivity, ForecastPoint};
-use crate::model::Cohorts;
 use crate::profile::{Figure, Profile};
 use crate::question::StartQuestion;
 
@@ -34,8 +33,7 @@ pub(super) fn sensitivities(
     let last_start = engine.scale(point.nodes).last_start();
     // Replays at the point's own slowness are of the medians alone. A changed lifetime is compared with replays like its own.
     engine.replays.leave();
-    let at_medians =
-        engine.times(point.nodes, median, Cohorts::COARSE, Care::Quick).times.slowest - last_start;
+    let at_medians = engine.times(point.nodes, median, Care::Quick).times.slowest - last_start;
     let of_runs = point.seconds.p50 - launch - last_start;
     let scale = if at_medians > 0.0 { of_runs / at_medians } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
@@ -44,7 +42,7 @@ pub(super) fn sensitivities(
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
             let parameters = StartParameters::choose(profile, &choice);
-            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE, Care::Quick).times;
+            let times = engine.times(point.nodes, &parameters, Care::Quick).times;
             Some(last_start + (times.slowest - last_start) * scale + launch)
         })
     };
