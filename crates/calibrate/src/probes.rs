@@ -116,17 +116,17 @@ fn directories(done: &PhaseResult) -> Option<DirectorySteps> {
 
 /// The latencies of a step of all files. Unit: microseconds.
 fn of_files(done: &PhaseResult, step: FileStep) -> impl Iterator<Item = f64> {
-    every(done, FileStep::NUMBER, step as usize)
+    every(done, FileStep::COUNT, step as usize)
 }
 
 /// The same of directories.
 fn of_directories(done: &PhaseResult, step: DirectoryStep) -> impl Iterator<Item = f64> {
-    every(done, DirectoryStep::NUMBER, step as usize)
+    every(done, DirectoryStep::COUNT, step as usize)
 }
 
-/// Every `number`th latency from `first` on. Unit: microseconds.
-fn every(done: &PhaseResult, number: usize, first: usize) -> impl Iterator<Item = f64> {
-    done.latencies.iter().skip(first).step_by(number).map(|nanoseconds| *nanoseconds as f64 / 1e3)
+/// Every `period`th latency from `first` on. Unit: microseconds.
+fn every(done: &PhaseResult, period: usize, first: usize) -> impl Iterator<Item = f64> {
+    done.latencies.iter().skip(first).step_by(period).map(|nanoseconds| *nanoseconds as f64 / 1e3)
 }
 
 fn median(latencies: impl Iterator<Item = f64>) -> Option<f64> {

@@ -118,6 +118,9 @@ impl SetupStep {
             (Self::Meet, Errno::ADDRINUSE) => {
                 "the names `@quell-*` in `/proc/net/unix`, which other users hold"
             }
+            (Self::StartServer, Errno::AGAIN) => {
+                "the limits on processes: `ulimit -u`, and `pids.max` of the control group"
+            }
             (Self::OpenFuse, Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
                 "whether the kernel module `fuse` is loaded (`modprobe fuse`)"
             }

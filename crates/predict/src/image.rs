@@ -1,4 +1,5 @@
-//! The start from an image: what its size is, and what a node then asks of the file system.
+//! A start from an image: the image's size, and a node's demand on the file system. The size is an estimate from the script: nothing
+//! here knows the format.
 
 use crate::broadcast::BroadcastJob;
 use crate::model::Scale;
@@ -6,6 +7,26 @@ use crate::parameters::ClientRules;
 use crate::question::ImageDelivery;
 use crate::workload::{Broadcast, Demand, FileBytes, ForwardedRequests, Segment, StartScript};
 use crate::{PerOperation, ServerOperation, StartParameters};
+
+/// An image by its size.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ImageSize {
+    /// Unit: bytes.
+    pub(crate) bytes: f64,
+    /// Files, directories and links that the check asks for. An absent name costs nothing: its directory's times tell of it.
+    pub(crate) originals: f64,
+}
+
+/// The mean of images of these scripts: the data that was read of each file, and a little for each name.
+pub(crate) fn image_size(scripts: &[StartScript]) -> ImageSize {
+    let mean = |of: &dyn Fn(&StartScript) -> usize| {
+        scripts.iter().map(of).sum::<usize>() as f64 / scripts.len().max(1) as f64
+    };
+    ImageSize {
+        bytes: FileBytes::of(scripts).all + A_NAME * mean(&|script| script.names.len()),
+        originals: mean(&|script| script.names.iter().filter(|name| name.exists).count()),
+    }
+}
 
 /// The kernel before the image's server on the node: it keeps names and attributes, present and absent, and passes opens on.
 pub(crate) const FROM_IMAGE: ClientRules =
@@ -19,23 +40,10 @@ const ENTERING: f64 = 0.003;
 /// 0.1 s more than from a local disk, for some 2900 calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
 
-/// Requests of a node's processes for the image itself, as the rig's server counted them: the first looks the name up, opens it and
-/// asks for its attributes; each further one that starts with it looks at the name, and where names are kept more than
-/// half of them do so before the first has an answer.
-fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
-    let keeps = rules.positive > 0.0;
-    let further = (processes - 1.0).max(0.0);
-    let mut asks = PerOperation::default();
-    asks.add(
-        ServerOperation::Lookup,
-        if keeps { 1.0 } else { 2.0 } + further * if keeps { 0.6 } else { 1.0 },
-    );
-    asks.add(ServerOperation::Open, 1.0);
-    asks.add(ServerOperation::Getattr, 1.0);
-    asks
-}
+/// The size of a name in an image. Unit: bytes.
+const A_NAME: f64 = 100.0;
 
-/// The demand of a node whose processes start from an image. `plain` is the demand without. A change of the tree reaches the
+/// The demand of a node whose processes start from an image. `plain` is the demand of a start without an image. A change of the tree reaches the
 /// original from an image too.
 pub(crate) fn from_image(
     plain: &Demand,
@@ -84,7 +92,23 @@ pub(crate) fn from_image(
     Demand { segments, processes: plain.processes, broadcast: passed_on, alike: plain.alike }
 }
 
-/// The same behind a gateway, if there are any: what a node reads or changes passes it, and it reads an image once for all its nodes.
+/// Requests of a node's processes for the image itself, as the rig's server counted them: the first looks the name up, opens it and
+/// asks for its attributes; each further one that starts with it looks at the name, and where names are kept more than
+/// half of them do so before the first has an answer.
+fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
+    let keeps = rules.positive > 0.0;
+    let further = (processes - 1.0).max(0.0);
+    let mut asks = PerOperation::default();
+    asks.add(
+        ServerOperation::Lookup,
+        if keeps { 1.0 } else { 2.0 } + further * if keeps { 0.6 } else { 1.0 },
+    );
+    asks.add(ServerOperation::Open, 1.0);
+    asks.add(ServerOperation::Getattr, 1.0);
+    asks
+}
+
+/// The same segment behind a gateway, if there is one: it passes on what a node reads or changes, and reads an image once for all its nodes.
 fn behind_gateway(segment: Segment, parameters: &StartParameters, scale: &Scale) -> Segment {
     let Some(gateways) = parameters.forwarding else { return segment };
     let nodes = scale.nodes / gateways.used(scale.nodes);
@@ -148,26 +172,3 @@ fn compared(broadcast: Broadcast, originals: f64, parameters: &StartParameters) 
 
 /// The requests for originals that the check has under way at once.
 const COMPARED_AT_ONCE: f64 = 32.0;
-
-/// An image by its size.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ImageSize {
-    /// Unit: bytes.
-    pub(crate) bytes: f64,
-    /// Files, directories and links that the check asks for. An absent name costs nothing: its directory's times tell of it.
-    pub(crate) originals: f64,
-}
-
-/// The mean of images of these scripts: the data that was read of each file, and a little for each name.
-pub(crate) fn image_size(scripts: &[StartScript]) -> ImageSize {
-    let mean = |of: &dyn Fn(&StartScript) -> usize| {
-        scripts.iter().map(of).sum::<usize>() as f64 / scripts.len().max(1) as f64
-    };
-    ImageSize {
-        bytes: FileBytes::of(scripts).all + A_NAME * mean(&|script| script.names.len()),
-        originals: mean(&|script| script.names.iter().filter(|name| name.exists).count()),
-    }
-}
-
-/// The size of a name in an image. Unit: bytes.
-const A_NAME: f64 = 100.0;

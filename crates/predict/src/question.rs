@@ -18,7 +18,7 @@ pub struct StartQuestion {
     pub cores: Option<f64>,
     /// All nodes and servers share the cores of one machine.
     pub is_shared_host: bool,
-    /// Data servers that files are spread over.
+    /// Data servers that one file is spread over; `None` is what the profile says.
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time. Unit: seconds.
     pub launch: f64,

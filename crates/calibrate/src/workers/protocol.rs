@@ -167,7 +167,7 @@ pub(crate) struct CallSteps {
     pub(crate) computing_us: u64,
 }
 
-/// A call on each file, in their order.
+/// A timed call on a file. Shape: variants in the order of the calls; latencies come in this order, file by file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FileStep {
     Open,
@@ -178,10 +178,11 @@ pub(crate) enum FileStep {
 }
 
 impl FileStep {
-    pub(crate) const NUMBER: usize = Self::Close as usize + 1;
+    /// Latencies of one file.
+    pub(crate) const COUNT: usize = Self::Close as usize + 1;
 }
 
-/// A call on each directory, in their order.
+/// A timed call on a directory. Shape: as [`FileStep`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DirectoryStep {
     Open,
@@ -191,7 +192,8 @@ pub(crate) enum DirectoryStep {
 }
 
 impl DirectoryStep {
-    pub(crate) const NUMBER: usize = Self::LookAtAbsent as usize + 1;
+    /// Latencies of one directory.
+    pub(crate) const COUNT: usize = Self::LookAtAbsent as usize + 1;
 }
 
 /// A message of a worker.

@@ -96,7 +96,8 @@ fn of_file(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno>
     })
 }
 
-/// The calls of [`DirectoryStep`](super::protocol::DirectoryStep), in its order. The look at the absent name that is timed is its second.
+/// The calls of [`DirectoryStep`](super::protocol::DirectoryStep), in its order. Of two looks at the absent name the second is timed: the
+/// first asks the server.
 fn of_directory(resolved: BorrowedFd<'_>, clock: &mut StepClock) -> Result<(), Errno> {
     let directory = clock.time(|| open_directory(resolved, "."))?;
     clock.time(|| entries(directory.as_fd()))?;

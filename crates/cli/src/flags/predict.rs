@@ -90,7 +90,8 @@ pub struct Predict {
     /// All nodes and servers are one machine, and share its --cores.
     #[arg(long, requires = "cores")]
     pub shared_host: bool,
-    /// Data servers that files, or the image, are spread over [default: all, for an image what the profile says].
+    /// Data servers that one file, or the image, is spread over; with --compare the image alone [default: what the profile says, else
+    /// all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stripes: Option<u32>,
     /// Predict clients that keep absent names.

@@ -247,6 +247,60 @@ fn privileged_ranks_beyond_the_limit_of_descriptors_keep_no_processor_busy() {
     }
 }
 
+/// A program at its limit of processes whose server is killed: the next server answers with the few threads that it gets.
+#[test]
+fn privileged_few_threads_of_a_later_server_answer_too() {
+    let Some(test) = Test::of_ordinary_user(&[ALL, &[Need::Program("python3")]].concat()) else { return };
+    test.pack();
+    test.mode("app.qimg", 0o644);
+    test.write("fill.py", FILL);
+    let mut command = std::process::Command::new("prlimit");
+    let id = 56_000 + std::process::id() % 4_000;
+    let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];
+    command.args(["--nproc=60", "setpriv"]).args(user).args([*QUELL, "run", "--trust", "app.qimg"]);
+    command.args(["python3", "fill.py"]).current_dir(test.path("")).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("DIRECTORY_OF_THE_TEST", test.path(""));
+    let outcome = test.finish(command);
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("beta\n", ""), "{outcome}");
+}
+
+/// Kills the server while its holder is stopped, takes all processes that are allowed, gives four back, and opens a file.
+const FILL: &str = r#"
+import os, signal, time
+
+def own(name):
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if open(f"/proc/{entry}/comm").read().strip() == name and os.stat(f"/proc/{entry}").st_uid == os.getuid():
+                return int(entry)
+        except OSError:
+            pass
+
+holder, server = own("quell-holder"), own("quell-server")
+os.kill(holder, signal.SIGSTOP)
+os.kill(server, signal.SIGKILL)
+while open(f"/proc/{server}/stat").read().split(") ")[1][0] != "Z":
+    time.sleep(0.01)
+sleepers = []
+try:
+    while True:
+        pid = os.fork()
+        if not pid:
+            signal.pause()
+        sleepers.append(pid)
+except BlockingIOError:
+    pass
+for pid in sleepers[:4]:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+os.kill(holder, signal.SIGCONT)
+try:
+    print(open("env/lib/b.txt").read(), end="")
+finally:
+    for pid in sleepers[4:]:
+        os.kill(pid, signal.SIGKILL)
+"#;
+
 /// The image is used, or it is said why not; the command runs in any case.
 #[test]
 fn privileged_few_processes_or_little_memory_are_no_hang() {
@@ -256,6 +310,7 @@ fn privileged_few_processes_or_little_memory_are_no_hang() {
     // A user of this test alone, because processes are counted by user.
     let id = 60_000 + std::process::id() % 4_000;
     let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];
+    // From too few to enough: 16 processes and threads are.
     for (limit, count) in [("--nproc", 18), ("--as", 12)] {
         for value in 1..=count {
             let value = if limit == "--as" { value << 22 } else { value };

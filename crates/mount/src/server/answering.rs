@@ -7,8 +7,9 @@
 //!
 //! The process' first thread only keeps the lifeline, see [`super::lifeline`].
 
+use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -17,13 +18,14 @@ use rustix::process::{Pid, set_parent_process_death_signal};
 use super::frozen::parts::push_queued;
 use super::handover::HandoverFact;
 use super::holder::hold;
-use super::holding::{Holding, NO_THREADS, ServerStart};
+use super::holding::{Door, Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, keep_alone};
 use super::live::locks::grant_locks;
 use super::notifier::{Forget, Notifier};
 use super::notifying::notify;
 use super::serving::Server;
 use super::slots::{Death, Slot};
+use crate::lock;
 use crate::sys::process::{
     Forked, PARENT_DIED, SingleThreaded, exit_now, fork_among_threads, keep_for_this_thread,
     wait_for_parent_signal,
@@ -57,31 +59,48 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     let (notifier, jobs) = Notifier::new();
     let server = Arc::new(Server::new(&holding, notifier, death));
     holding.handover.slots.iter().for_each(|slot| server.expect_left(slot));
-    if start_threads(&server, &holding, jobs).is_none() {
+    let needed = match holding.door {
+        Door::Building { .. } => NeededThreads::All,
+        Door::Open { .. } | Door::Closed => NeededThreads::First,
+    };
+    if start_threads(works(&server, &holding, jobs), needed).is_none() {
         exit_now(NO_THREADS);
     }
     StandBy { holding, server, lifeline }.until_the_death_of(holder);
 }
 
-/// Starts the threads that answer, notify, push, grant locks, free memory and fetch. Returns once all have begun.
-///
-/// None works before all have begun. A server that cannot have all its threads ends without having answered: the command
-/// then runs plain. An answer would let the command start below a mount whose server may never start again.
+/// The life of a thread.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads that answer, fetch, free memory, notify, push and grant locks. With the first alone, most requests are answered.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
 /// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
 /// would otherwise stay open.
-fn start_threads(server: &Arc<Server>, holding: &Holding, jobs: Receiver<Forget>) -> Option<()> {
-    let mut works: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
-    for (memory, tenure) in holding.handover.slots.iter().zip(&holding.handover.tenures) {
+fn works(server: &Arc<Server>, holding: &Holding, jobs: Receiver<Forget>) -> Vec<Work> {
+    let mut works: Vec<Work> = Vec::new();
+    let slots = holding.handover.slots.iter().zip(&holding.handover.tenures);
+    let mut answering = slots.map(|(memory, tenure)| -> Work {
         let (server, ended) = (Arc::clone(server), Arc::clone(&holding.ended));
         let (memory, tenure) = (Arc::clone(memory), tenure.clone());
-        works.push(Box::new(move || {
+        Box::new(move || {
             tenure.take();
             if let Some(slot) = Slot::take(&memory) {
                 server.serve(slot);
                 let _holder_is_gone = rustix::io::write(&*ended, &1_u64.to_ne_bytes());
             }
+        })
+    });
+    works.extend(answering.next());
+    for _ in 0..server.packed.memory.fetchers() {
+        let memory = Arc::clone(&server.packed.memory);
+        works.push(Box::new(move || memory.fetch_all()));
+    }
+    if server.packed.memory.fetchers() > 0 {
+        let (memory, tenure) = (Arc::clone(&server.packed.memory), holding.handover.dismissing.clone());
+        works.push(Box::new(move || {
+            tenure.take();
+            memory.dismiss_given();
         }));
     }
     let notifying = Arc::clone(server);
@@ -101,27 +120,47 @@ fn start_threads(server: &Arc<Server>, holding: &Holding, jobs: Receiver<Forget>
         tenure.take();
         grant_locks(&granting);
     }));
-    if server.packed.memory.fetchers() > 0 {
-        let (memory, tenure) = (Arc::clone(&server.packed.memory), holding.handover.dismissing.clone());
-        works.push(Box::new(move || {
-            tenure.take();
-            memory.dismiss_given();
-        }));
+    works.extend(answering);
+    works
+}
+
+/// The threads without which a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NeededThreads {
+    /// Before a command uses the mount: it can still run plain, and an answer would let it start below a mount whose server
+    /// cannot be replaced. No thread works before all have begun.
+    All,
+    /// Afterwards: the command has nothing else. The other threads follow when the system allows them.
+    First,
+}
+
+/// Starts a thread for each work. Returns once all have begun; `None` where one that is needed cannot be had.
+fn start_threads(works: Vec<Work>, needed: NeededThreads) -> Option<()> {
+    let gate = Arc::new(RwLock::new(()));
+    let closed = (needed == NeededThreads::All).then(|| gate.write());
+    let (begun, all_have_begun) = channel::<Infallible>();
+    for (number, work) in works.into_iter().enumerate() {
+        let work = Arc::new(Mutex::new(Some(work)));
+        loop {
+            let (work, gate, begun) = (Arc::clone(&work), Arc::clone(&gate), begun.clone());
+            let thread = spawn(move || {
+                drop(begun);
+                drop(gate.read());
+                let work = lock(&work).take();
+                work.into_iter().for_each(|work| work());
+            });
+            match thread {
+                Some(()) => break,
+                None if number == 0 || needed == NeededThreads::All => return None,
+                None => std::thread::sleep(PAUSE),
+            }
+        }
     }
-    for _ in 0..server.packed.memory.fetchers() {
-        let memory = Arc::clone(&server.packed.memory);
-        works.push(Box::new(move || memory.fetch_all()));
-    }
-    // A thread that begins holds a lock of the standard library, which would stay locked in a process that is forked meanwhile.
-    let all_have_begun = Arc::new(Barrier::new(works.len() + 1));
-    for work in works {
-        let all_have_begun = Arc::clone(&all_have_begun);
-        spawn(move || {
-            all_have_begun.wait();
-            work();
-        })?;
-    }
-    all_have_begun.wait();
+    drop(begun);
+    // The caller forks after this: a thread that begins holds a lock of the standard library, which would stay locked in the
+    // child.
+    _ = all_have_begun.recv();
+    drop(closed);
     Some(())
 }
 
@@ -184,5 +223,5 @@ impl StandBy {
     }
 }
 
-/// The pause before a failed fork is tried again.
+/// The pause before a failed fork, or a thread that cannot be had, is tried again.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -25,7 +25,7 @@ use quell_base::ProcessStat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 use super::door::turn_away;
 use super::handover::HandoverFact;
@@ -61,8 +61,14 @@ struct ServerProcess {
 pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded, serve: Serve) {
     block_parent_signal();
     let roll = Roll::attach(Arc::clone(&holding.handover.ranks));
-    let mut holder =
-        Holder { holding, roll, patience: RetryPatience::default(), progress: 0, is_full: false };
+    let mut holder = Holder {
+        holding,
+        roll,
+        patience: RetryPatience::default(),
+        progress: 0,
+        lacks_threads: false,
+        is_full: false,
+    };
     let mut death = before.map(|server| {
         holder.holding.made.lose_some();
         // The dead holder may have left us a write end of it.
@@ -91,7 +97,9 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         drop(running);
         holder.await_threads();
         // Only now: no thread of the dead server closes a descriptor that this opens.
-        death = Some(cause_of_death(pid));
+        let status = status_of_dead(pid);
+        holder.lacks_threads = status.and_then(WaitStatus::exit_status) == Some(NO_THREADS);
+        death = Some(cause_of_death(status));
         holder.close_left();
         if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);
@@ -120,26 +128,30 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// The cause of death of a server whose lifeline is cut. The cause is unknown if the kernel
-/// holds one of its threads until another server has answered.
-fn cause_of_death(server: Pid) -> Death {
+/// The status of a server whose lifeline is cut. `None` if the kernel holds one of its threads until another server has
+/// answered.
+fn status_of_dead(server: Pid) -> Option<WaitStatus> {
     let (start, mut held) = (Instant::now(), 0);
     while held < BURIAL_TRIES && start.elapsed() < LONGEST_WAIT_FOR_CORE {
         let status = match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
             Ok(None) | Err(Errno::INTR) => None,
             Ok(Some((_, status))) => Some(status),
-            Err(_) => return Death::Killed,
+            Err(_) => return None,
         };
-        if let Some(status) = status {
-            return match (status.terminating_signal(), status.exit_status()) {
-                (Some(libc::SIGKILL), _) | (_, Some(NO_THREADS)) => Death::Killed,
-                _ => Death::Crashed,
-            };
+        if status.is_some() {
+            return status;
         }
         held = if is_held(server) { held + 1 } else { 0 };
         std::thread::sleep(BURIAL_PAUSE);
     }
-    Death::Killed
+    None
+}
+
+fn cause_of_death(status: Option<WaitStatus>) -> Death {
+    match status.map(|status| (status.terminating_signal(), status.exit_status())) {
+        None | Some((Some(libc::SIGKILL), _) | (_, Some(NO_THREADS))) => Death::Killed,
+        Some(_) => Death::Crashed,
+    }
 }
 
 /// Tells whether a thread of a process waits for the kernel, whatever signal it gets.
@@ -160,6 +172,8 @@ struct Holder {
     patience: RetryPatience,
     /// Requests that had been asked when the last server died.
     progress: u64,
+    /// The last server ended because the system allowed it too few threads.
+    lacks_threads: bool,
     /// A rank at the door could not be let in, for want of descriptors or memory: the door is looked at again after a while.
     is_full: bool,
 }
@@ -350,7 +364,10 @@ impl Holder {
             (self.progress, self.patience) = (progress, RetryPatience::default());
             return Ok(());
         }
-        if self.wait_for_better_times() { Ok(()) } else { Err(Errno::CONNABORTED) }
+        match self.wait_for_better_times() {
+            true => Ok(()),
+            false => Err(if self.lacks_threads { Errno::AGAIN } else { Errno::CONNABORTED }),
+        }
     }
 
     /// Pauses, unless that was done often enough.

@@ -16,23 +16,31 @@ pub(crate) struct RetryPatience {
 impl RetryPatience {
     /// The pause before the next attempt; `None` when there were enough of them.
     pub(crate) fn pause(&mut self, stage: RetryStage) -> Option<Duration> {
-        let most = match stage {
-            RetryStage::BeforeCommands => MOST_WAITED_TO_START,
-            RetryStage::DuringCommands => MOST_WAITED,
-        };
         let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.pow(self.failures.min(16)));
         self.failures += 1;
         self.waited += pause;
-        (self.waited <= most).then_some(pause)
+        (self.waited <= stage.most_waited()).then_some(pause)
     }
 }
 
-/// Tells whether a command may use the mount already.
+/// The stage of a mount in which a server does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryStage {
     /// The mount is not made yet. Each command that waits for it can still run plain.
     BeforeCommands,
+    /// A program may use the mount, and has nothing else.
     DuringCommands,
+}
+
+impl RetryStage {
+    /// All pauses together.
+    fn most_waited(self) -> Duration {
+        match self {
+            // Longer than the processes of many commands that start at once hold a limit up.
+            Self::BeforeCommands => Duration::from_secs(3),
+            Self::DuringCommands => Duration::from_secs(30),
+        }
+    }
 }
 
 /// Doubled by each failure.
@@ -40,12 +48,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
 /// So short that a request by which 240 servers were killed is given up before everything is.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-
-/// All pauses together, once a program uses the mount.
-const MOST_WAITED: Duration = Duration::from_secs(30);
-
-/// All pauses together, as long as the command can run plain.
-const MOST_WAITED_TO_START: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {

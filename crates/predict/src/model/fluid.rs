@@ -18,9 +18,9 @@ use super::{Network, RunPart};
 pub struct Cohorts(pub u32);
 
 impl Cohorts {
-    /// For the run with every figure at its median.
+    /// For a time that is shown by itself.
     pub const FINE: Self = Self(256);
-    /// For one of many runs of which a spread is made.
+    /// For one of many runs of which a spread is made, and for the search of a run's slowness.
     pub const COARSE: Self = Self(24);
 }
 
@@ -76,8 +76,8 @@ struct Flow<'a> {
     /// The wait at each station.
     waits: [f64; STATIONS],
     now: f64,
-    /// Room for the visits of one station, kept because each moment needs it.
-    visits: Vec<Visit>,
+    /// A buffer of [`Self::settle`], kept so that no moment allocates one.
+    at_station: Vec<StationGroup>,
     /// Of all cohorts together. Unit: seconds of cohorts.
     causes: Causes,
 }
@@ -98,7 +98,7 @@ impl<'a> Flow<'a> {
             cohorts,
             waits: [0.0; STATIONS],
             now: 0.0,
-            visits: Vec::new(),
+            at_station: Vec::new(),
             causes: Causes::default(),
         }
     }
@@ -194,12 +194,12 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The time of a part with the waits as they are. Never 0: a part that wants nothing is left out before.
+    /// The time of a part with the waits as they are. Unit: seconds. Range: at least [`LEAST_TIME`].
     fn time(&self, part: &RunPart) -> f64 {
         (part.alone + self.wait(part)).max(LEAST_TIME)
     }
 
-    /// The wait of a part at all stations.
+    /// The wait of a part at all stations. Unit: seconds.
     fn wait(&self, part: &RunPart) -> f64 {
         self.waits.iter().zip(part.weight).map(|(wait, weight)| wait * weight).sum()
     }
@@ -221,19 +221,19 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Finds the wait of one station with those of the others as they are, by Newton's method on its falling, convex load.
+    /// Finds the wait of one station while those of the others stay, by Newton's method on the reciprocal of its load.
     fn settle(&mut self, station: usize, groups: &[(usize, f64)]) {
-        let mut visits = std::mem::take(&mut self.visits);
-        visits.clear();
+        let mut at_station = std::mem::take(&mut self.at_station);
+        at_station.clear();
         let own = self.waits[station];
-        visits.extend(groups.iter().map(|(part, nodes)| {
+        at_station.extend(groups.iter().map(|(part, nodes)| {
             let part = &self.parts[*part];
             let elsewhere = part.alone + self.wait(part) - own * part.weight[station];
-            Visit { elsewhere, weight: part.weight[station], demand: nodes * part.demand[station] }
+            StationGroup { elsewhere, weight: part.weight[station], demand: nodes * part.demand[station] }
         }));
         let load = |wait: f64| {
             let (mut load, mut slope) = (0.0, 0.0);
-            for Visit { elsewhere, weight, demand } in &visits {
+            for StationGroup { elsewhere, weight, demand } in &at_station {
                 let time = (elsewhere + wait * weight).max(LEAST_TIME);
                 let rate = demand / time;
                 load += rate;
@@ -241,32 +241,33 @@ impl<'a> Flow<'a> {
             }
             (load, slope)
         };
-        // The wait of the moment before is near.
+        // The wait changes little from one moment to the next.
         let mut wait = own;
         for _ in 0..STEPS {
             let (load, slope) = load(wait);
             if slope >= 0.0 || (load - 1.0).abs() <= 1e-10 || (load < 1.0 && wait == 0.0) {
                 break;
             }
-            // In 1/load a station's load is nearly straight. Newton on 1 - 1/load never overshoots from below, and from above its first
-            // step leads below.
+            // 1/load rises with the wait and is concave: a step from below never passes the root, and one from above ends below it or
+            // at 0.
             wait = f64::max(wait + (load - 1.0) * load / -slope, 0.0);
         }
-        (self.waits[station], self.visits) = (wait, visits);
+        (self.waits[station], self.at_station) = (wait, at_station);
     }
 }
 
 /// The nodes in one part, as a station sees them.
 #[derive(Clone, Copy, Debug)]
-struct Visit {
+struct StationGroup {
     /// Their part's time without the wait at the station. Unit: seconds.
     elsewhere: f64,
+    /// Waits of one process at the station, as [`RunPart::weight`].
     weight: f64,
-    /// Of all of them.
+    /// Demand of all its nodes. Unit: seconds of the whole station.
     demand: f64,
 }
 
-/// The shortest time of a part. Unit: seconds.
+/// The shortest time of a part, so that a part that only waits has no infinite rate. Unit: seconds.
 const LEAST_TIME: f64 = 1e-12;
 
 impl Cohort {

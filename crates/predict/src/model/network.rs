@@ -83,9 +83,9 @@ pub struct Scale {
     pub is_shared_host: bool,
     /// Data servers that one file is spread over; `None` is as many as the parameters say.
     pub stripes: Option<f64>,
-    /// The data that is read, in files as large as the largest of them. The server of that one is full first. Range: 1 and up; infinite
-    /// where no file is much larger than others.
-    pub largest_files: f64,
+    /// Share of the data that is of the file of which a node reads most. The servers of that file are full first. Range: 0 to 1; 1 for an
+    /// image, 0 where the files are not known.
+    pub most_read_share: f64,
 }
 
 impl Scale {
@@ -112,8 +112,12 @@ impl Scale {
 
     /// Data servers that work at once while the busiest of them is full.
     pub(crate) fn targets(&self, parameters: &StartParameters) -> f64 {
-        let stripes = self.stripes.unwrap_or(parameters.stripes);
-        (self.largest_files * stripes).min(parameters.data_servers).max(1.0)
+        (self.servers_of_a_file(parameters) / self.most_read_share).min(parameters.data_servers).max(1.0)
+    }
+
+    /// Data servers that one file is spread over.
+    pub(crate) fn servers_of_a_file(&self, parameters: &StartParameters) -> f64 {
+        self.stripes.unwrap_or(parameters.stripes).min(parameters.data_servers).max(1.0)
     }
 }
 

@@ -32,7 +32,7 @@ fn network(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks
         cores: None,
         is_shared_host: false,
         stripes: None,
-        largest_files: f64::INFINITY,
+        most_read_share: 0.0,
     };
     Network::new(&counts.demand(cores), parameters, &scale)
 }

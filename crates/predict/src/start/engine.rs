@@ -1,13 +1,13 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
-use super::point::StartDetail;
+use super::point::{MostReadFile, StartDetail};
 use super::replays::{ClientState, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::image::{ImageSize, from_image, image_size};
 use crate::model::{self, Bounds, Causes, Cohorts, EndTimes, Network, OwnCause, Scale, Station, solve};
 use crate::parameters::Gateways;
 use crate::profile::{Figure, Profile};
-use crate::question::StartQuestion;
+use crate::question::{ImageDelivery, StartQuestion};
 use crate::workload::{Demand, StartScript};
 use crate::{ServerOperation, StartParameters};
 
@@ -41,6 +41,27 @@ impl<'a> StartEngine<'a> {
     /// Size of the image. Unit: bytes.
     pub(super) fn image_bytes(&self) -> f64 {
         self.image.bytes
+    }
+
+    /// Share of the data that is of one file. An image is one file.
+    fn most_read_share(&self) -> Option<f64> {
+        match self.question.changes.image {
+            Some(ImageDelivery::Local) => None,
+            Some(_) => Some(1.0),
+            None => self.replays.most_read_share(),
+        }
+    }
+
+    /// The file of which a start reads most, with every figure at its median.
+    pub(super) fn most_read_file(&self, median: &StartParameters) -> Option<MostReadFile> {
+        let scale = self.scale(1);
+        Some(MostReadFile {
+            is_image: self.question.changes.image.is_some(),
+            share: self.most_read_share()?,
+            servers: scale.servers_of_a_file(median),
+            servers_at_once: scale.targets(median),
+            data_servers: median.data_servers,
+        })
     }
 
     /// The point of the curve at a number of nodes; `runs` give its ranges.
@@ -132,26 +153,9 @@ impl<'a> StartEngine<'a> {
         }
         match care {
             Care::Quick => found,
+            // The slowness need only be right to CLOSE, which coarse cohorts are. The times that are shown need fine ones.
             Care::Exact => self.run(found.slowed, trial, Cohorts::FINE),
         }
-    }
-
-    /// The same by replays at each slowness itself.
-    fn looked_at(&mut self, mut found: ModelRun, trial: Trial<'_>) -> ModelRun {
-        let (mut bracket, mut at) = (Bracket::WIDEST, found.slowed);
-        for _ in 0..LOOKS {
-            for crowd in self.crowds(trial.clients, trial.parameters, trial.scale).into_iter().flatten() {
-                self.replays.look_at(at, crowd);
-            }
-            found = self.run(at, trial, Cohorts::COARSE);
-            let results = self.results(&found, trial);
-            if is_close(results, at) || bracket.high / bracket.low < 1.0 + CLOSE {
-                break;
-            }
-            bracket.narrow(at, results);
-            at = if bracket.holds(results) { results } else { f64::sqrt(bracket.low * bracket.high) };
-        }
-        found
     }
 
     /// Goes from one slowness to the one that results, and halves where that would lead back.
@@ -167,6 +171,24 @@ impl<'a> StartEngine<'a> {
             let goes_on = bracket.holds(results) && high == MOST_SLOWED;
             let next = if goes_on { results } else { f64::sqrt(low * high.min(results.max(at))) };
             found = self.run(next.clamp(low, high), trial, Cohorts::COARSE);
+        }
+        found
+    }
+
+    /// Searches as [`Self::search`] does, with a replay at each slowness in place of a mean of two.
+    fn looked_at(&mut self, mut found: ModelRun, trial: Trial<'_>) -> ModelRun {
+        let (mut bracket, mut at) = (Bracket::WIDEST, found.slowed);
+        for _ in 0..LOOKS {
+            for crowd in self.crowds(trial.clients, trial.parameters, trial.scale).into_iter().flatten() {
+                self.replays.look_at(at, crowd);
+            }
+            found = self.run(at, trial, Cohorts::COARSE);
+            let results = self.results(&found, trial);
+            if is_close(results, at) || bracket.high / bracket.low < 1.0 + CLOSE {
+                break;
+            }
+            bracket.narrow(at, results);
+            at = if bracket.holds(results) { results } else { f64::sqrt(bracket.low * bracket.high) };
         }
         found
     }
@@ -248,10 +270,7 @@ impl<'a> StartEngine<'a> {
             cores: self.question.cores,
             is_shared_host: self.question.is_shared_host,
             stripes: self.question.stripes.map(f64::from),
-            largest_files: match self.question.changes.image {
-                Some(_) => 1.0,
-                None => self.replays.largest_files(),
-            },
+            most_read_share: self.most_read_share().unwrap_or(0.0),
         }
     }
 }

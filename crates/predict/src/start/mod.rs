@@ -8,7 +8,7 @@ mod predict;
 mod replays;
 mod runs;
 
-pub use point::{StartDetail, StartForecast, StartSummary};
+pub use point::{MostReadFile, StartDetail, StartForecast, StartSummary};
 pub use predict::forecast;
 
 #[cfg(test)]

@@ -33,8 +33,23 @@ pub struct StartSummary {
     pub think: f64,
     /// Size of the image, where one was asked for. Unit: bytes.
     pub image_bytes: Option<f64>,
-    /// Share of the data that lies in the largest file, where the program reads its own files. Range: above 0, at most 1.
-    pub largest_file_share: Option<f64>,
+    /// The file of which most is read. `None` where the file system's data servers send nothing.
+    pub most_read: Option<MostReadFile>,
+}
+
+/// The file of which a start reads most: its image, or a file of the program. Its servers are full first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MostReadFile {
+    /// It is the image.
+    pub is_image: bool,
+    /// Its share of the data that a node reads. Range: above 0, at most 1.
+    pub share: f64,
+    /// Data servers that it is spread over.
+    pub servers: f64,
+    /// Data servers that are busy while its own are full.
+    pub servers_at_once: f64,
+    /// All data servers.
+    pub data_servers: f64,
 }
 
 impl ForecastPoint<StartDetail> {

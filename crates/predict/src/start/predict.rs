@@ -25,7 +25,9 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
         assumed: median.assumed.clone(),
         think: engine.think(),
         image_bytes: question.changes.image.map(|_| engine.image_bytes()),
-        largest_file_share: question.changes.image.is_none().then(|| 1.0 / engine.replays.largest_files()),
+        most_read: engine
+            .most_read_file(&median)
+            .filter(|_| largest.is_some_and(|point| point.detail.bytes > 0.0)),
     };
     Forecast { profile: profile.name.clone(), points, sensitivities, summary }
 }

@@ -42,7 +42,7 @@ pub(super) struct ReplayedCrowd {
 /// Demands of a node by how much its requests are slowed, each replayed once.
 pub(super) struct Replays<'a> {
     scripts: Vec<StartScript>,
-    largest_files: f64,
+    most_read_share: Option<f64>,
     profile: &'a Profile,
     question: &'a StartQuestion,
     /// At powers of [`POWER`].
@@ -55,8 +55,8 @@ impl<'a> Replays<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let scripts: Vec<_> =
             scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
-        let largest_files = FileBytes::of(&scripts).largest_files();
-        Self { scripts, largest_files, profile, question, replayed: Vec::new(), near: Vec::new() }
+        let most_read_share = FileBytes::of(&scripts).most_read_share();
+        Self { scripts, most_read_share, profile, question, replayed: Vec::new(), near: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -64,9 +64,9 @@ impl<'a> Replays<'a> {
         self.scripts.iter().map(StartScript::think).sum::<f64>() / self.scripts.len().max(1) as f64
     }
 
-    /// The data of a start in files as large as the largest of them. Range: 1 and up.
-    pub(super) fn largest_files(&self) -> f64 {
-        self.largest_files
+    /// Share of the data that is of the file of which a start reads most. `None` where it reads nothing.
+    pub(super) fn most_read_share(&self) -> Option<f64> {
+        self.most_read_share
     }
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that

@@ -123,7 +123,7 @@ struct ReplayedProcess {
     chance: Chance,
 }
 
-/// An event at the next moment of a process.
+/// The event that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProcessEvent {
     /// It begins to compute.

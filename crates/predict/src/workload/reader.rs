@@ -14,6 +14,7 @@ use super::script::{Act, Deed, NameFacts, StartScript};
 use super::tree::{Roots, TreeName, WorkloadTree};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, TraceError};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl StartScript {
     /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
@@ -189,7 +190,10 @@ impl<'a> ScriptReader<'a> {
         self.script.overhead = self.whole_cost / self.events.max(1) as f64;
         let facts = |name: &TreeName| {
             let TreeName { parent, is_link, exists, is_top, is_directory, pages, .. } = *name;
-            NameFacts { parent, is_link, exists, is_top, is_directory, is_gathered: false, pages }
+            let mut hasher = DefaultHasher::new();
+            name.path.hash(&mut hasher);
+            let path = Some(hasher.finish());
+            NameFacts { parent, is_link, exists, is_top, is_directory, is_gathered: false, path, pages }
         };
         self.script.names = self.tree.names.iter().map(facts).collect();
         self.script

@@ -83,6 +83,8 @@ pub struct NameFacts {
     pub is_directory: bool,
     /// Its data lies in another file, which was opened before: no request asks for its place.
     pub is_gathered: bool,
+    /// A number that is the same for the same path in each recording.
+    pub path: Option<u64>,
     /// Its size in pages, where the recording tells.
     pub pages: Option<u32>,
 }

@@ -17,6 +17,7 @@ fn script(deeds: &[(&[u32], bool, Deed)]) -> StartScript {
         is_top: parent.is_none(),
         is_directory,
         is_gathered: false,
+        path: None,
         pages: None,
     };
     let names = vec![

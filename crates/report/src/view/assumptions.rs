@@ -3,9 +3,8 @@
 use super::{PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{counted, seconds};
 use crate::text::clean;
-use quell_predict::profile::wide;
 
-/// The places of the tree and the image, and the way in which nodes start: inputs that users seldom know.
+/// The places of the tree, the image and the most-read file, and the way in which nodes start: inputs that users seldom know.
 pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> String {
     let median = |key: &str| profile.figures.iter().find(|figure| figure.key == key).map(|figure| figure.p50);
     let servers = median("metadata.servers").unwrap_or(1.0);
@@ -13,20 +12,18 @@ pub(crate) fn assumptions(inputs: &PredictInputs, profile: &PredictProfile) -> S
         Some(true) => "the tree on all metadata servers".to_owned(),
         _ => format!("the tree on {}", counted(servers as u64, "metadata server")),
     }];
-    let of_wide = || wide().data.stripes.filter(|_| profile.assumed.iter().any(|key| key == "stripes"));
-    let stripes = median("data.stripes").or_else(|| of_wide().map(|figure| figure.p50));
-    let there = median("data.servers").unwrap_or(f64::INFINITY);
-    if inputs.image_bytes.is_some() {
-        let stripes = inputs.stripes.map(f64::from).or(stripes);
-        let on = stripes
-            .map_or("all data servers".to_owned(), |number| counted(number.min(there) as u64, "data server"));
-        said.push(format!("the image on {on}"));
-    }
-    if let Some((share, stripes)) = inputs.largest_file_share.zip(stripes)
-        && stripes / share < there
-    {
-        let on = counted(stripes as u64, "data server");
-        said.push(format!("the largest file, {:.0} % of the data, on {on}", 100.0 * share));
+    if let Some(file) = &profile.most_read_file {
+        let on = match file.servers < file.data_servers || file.data_servers <= 1.0 {
+            true => counted(file.servers as u64, "data server"),
+            false => "all data servers".to_owned(),
+        };
+        if file.is_image {
+            said.push(format!("the image on {on}"));
+        } else if file.servers_at_once < file.data_servers
+            && profile.sensitivities.iter().any(|found| found.figure == "stripes")
+        {
+            said.push(format!("the most-read file, {:.0} % of the data, on {on}", 100.0 * file.share));
+        }
     }
     if inputs.skew_seconds <= 0.0 {
         said.push("all nodes start at once".to_owned());
@@ -57,20 +54,26 @@ pub(crate) fn doubts(profile: &PredictProfile) -> Vec<String> {
     assumed.into_iter().chain(open).collect()
 }
 
-/// Sentences about each profile after its name, or once where they are those of all profiles.
+/// Sentences about profiles, each once, after the names of the profiles that it is about where these are not all.
 pub(crate) fn of_each(
     profiles: &[PredictProfile],
     said: impl Fn(&PredictProfile) -> Vec<String>,
 ) -> Vec<String> {
-    let all: Vec<Vec<String>> = profiles.iter().map(said).collect();
-    if all.iter().all(|one| Some(one) == all.first()) {
-        return all.into_iter().next().unwrap_or_default();
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for profile in profiles {
+        for sentence in said(profile) {
+            let at = all.iter().position(|(known, _)| *known == sentence).unwrap_or_else(|| {
+                all.push((sentence, Vec::new()));
+                all.len() - 1
+            });
+            all[at].1.push(clean(&profile.name).to_string());
+        }
     }
-    let named = |(profile, said): (&PredictProfile, Vec<String>)| {
-        let name = clean(&profile.name);
-        said.into_iter().map(move |said| format!("{name}: {said}"))
+    let named = |(sentence, names): (String, Vec<String>)| match names.len() == profiles.len() {
+        true => sentence,
+        false => format!("{}: {sentence}", names.join(", ")),
     };
-    profiles.iter().zip(all).flat_map(named).collect()
+    all.into_iter().map(named).collect()
 }
 
 /// The measurement that would narrow the range most, at the largest number of nodes. None where the range is narrow.
@@ -80,7 +83,8 @@ pub(crate) fn narrowing_measurement(profile: &PredictProfile) -> Option<String> 
     let of_a_figure = |key: &str| !["computing", "model"].contains(&key);
     let widest = profile.sensitivities.iter().find(|found| of_a_figure(&found.figure))?;
     let how = match widest.figure.as_str() {
-        "stripes" | "data.servers" => "the file system tells it, and `--stripes N` takes it",
+        "stripes" => "the file system tells it, and `--stripes N` takes it",
+        "data.servers" => "the file system tells it, and a profile takes it",
         "time_shared" => "a profile names it: the program's time beside itself on one core, over that alone",
         key if NO_CLIENT_SEES.contains(&key) || key.starts_with("gateway") => {
             "its administrators know it, and a profile names it (`--print-fs NAME > FILE` makes one to edit)"

@@ -3,7 +3,7 @@
 use super::range::{Bounds, InputFigure, Range};
 use crate::text::clean;
 use quell_predict::profile::ProfileSlot;
-use quell_predict::start::{StartDetail, StartForecast};
+use quell_predict::start::{MostReadFile, StartDetail, StartForecast};
 use quell_predict::{
     FigureSensitivity, ForecastPoint, ImageDelivery, Profile, ServerOperation, StartQuestion, StartScript,
     all_find_peers,
@@ -116,6 +116,23 @@ pub struct PredictProfile {
     pub figures: Vec<InputFigure>,
     /// Its own switches.
     pub switches: BTreeMap<String, bool>,
+    /// The file of which most is read; absent where the file system's data servers send nothing.
+    pub most_read_file: Option<PredictMostRead>,
+}
+
+/// The file of which a start reads most: its image, or a file of the program. Its servers are full first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictMostRead {
+    /// It is the image.
+    pub is_image: bool,
+    /// Its share of the data that a node reads. Range: above 0, at most 1.
+    pub share: f64,
+    /// Data servers that it is spread over.
+    pub servers: f64,
+    /// Data servers that are busy while its own are full.
+    pub servers_at_once: f64,
+    /// All data servers.
+    pub data_servers: f64,
 }
 
 /// The change of the time with one figure.
@@ -152,7 +169,7 @@ pub struct PredictInputs {
     pub cores: Option<f64>,
     /// All nodes and servers share the cores of one machine.
     pub shared_host: bool,
-    /// Data servers that files are spread over.
+    /// Data servers that one file is spread over; absent is what the profile says.
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time.
     pub launch_seconds: f64,
@@ -160,8 +177,6 @@ pub struct PredictInputs {
     pub what_if: Vec<String>,
     /// Size of the image, where one was asked for.
     pub image_bytes: Option<f64>,
-    /// Share of the data that lies in the largest file, where the program reads its own files. Range: above 0, at most 1.
-    pub largest_file_share: Option<f64>,
     /// Runs of which the ranges are made.
     pub samples: u32,
     /// Of the runs' choices.
@@ -192,6 +207,7 @@ pub fn predict(
         open_rates: profile.open_rates(),
         figures: figures(profile),
         switches: switches(profile),
+        most_read_file: prediction.summary.most_read.map(most_read),
     };
     let profiles: Vec<PredictProfile> = predictions.iter().map(profile).collect();
     let first = profiles.first();
@@ -237,6 +253,11 @@ fn overlaps(predictions: &[(Profile, StartForecast)], own: &StartForecast) -> Ve
     better.into_iter().map(|(_, name)| name).collect()
 }
 
+fn most_read(file: MostReadFile) -> PredictMostRead {
+    let MostReadFile { is_image, share, servers, servers_at_once, data_servers } = file;
+    PredictMostRead { is_image, share, servers, servers_at_once, data_servers }
+}
+
 fn inputs(
     scripts: &[StartScript],
     question: &StartQuestion,
@@ -258,9 +279,6 @@ fn inputs(
         launch_seconds: question.launch,
         what_if: what_if(question),
         image_bytes: predictions.iter().find_map(|(_, prediction)| prediction.summary.image_bytes),
-        largest_file_share: predictions
-            .iter()
-            .find_map(|(_, prediction)| prediction.summary.largest_file_share),
         samples: question.samples,
         seed: question.seed,
     }

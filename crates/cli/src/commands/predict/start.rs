@@ -54,7 +54,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
                     ..question.changes.clone()
                 };
                 let named = Profile { name: name.into(), note: Some(note.into()), ..profile.clone() };
-                // The tree's files are spread as they are; --stripes is the image's.
+                // The tree's files keep the stripes of the profile; --stripes is the image's.
                 let stripes = if image { question.stripes } else { None };
                 forecast(named, &StartQuestion { changes, stripes, ..question.clone() })
             })

@@ -23,6 +23,7 @@ fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> StartScript {
         is_top: parent.is_none(),
         is_directory: exists,
         is_gathered: false,
+        path: None,
         pages: None,
     };
     let mut script =
