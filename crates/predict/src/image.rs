@@ -17,13 +17,13 @@ pub(crate) struct ImageSize {
     pub(crate) originals: f64,
 }
 
-/// The mean of images of these scripts: the data that was read of each file, and a little for each name.
-pub(crate) fn image_size(scripts: &[StartScript]) -> ImageSize {
+/// The mean of images of these scripts, which read `files`: the data that was read of each file, and a little for each name.
+pub(crate) fn image_size(scripts: &[StartScript], files: FileBytes) -> ImageSize {
     let mean = |of: &dyn Fn(&StartScript) -> usize| {
         scripts.iter().map(of).sum::<usize>() as f64 / scripts.len().max(1) as f64
     };
     ImageSize {
-        bytes: FileBytes::of(scripts).all + A_NAME * mean(&|script| script.names.len()),
+        bytes: files.all + A_NAME * mean(&|script| script.names.len()),
         originals: mean(&|script| script.names.iter().filter(|name| name.exists).count()),
     }
 }
@@ -43,8 +43,8 @@ const ANSWERING: f64 = 40e-6;
 /// The size of a name in an image. Unit: bytes.
 const A_NAME: f64 = 100.0;
 
-/// The demand of a node whose processes start from an image. `plain` is the demand of a start without an image. A change of the tree reaches the
-/// original from an image too.
+/// The demand of a node whose processes start from an image. `plain` is the demand of a start without an image. A change of the tree
+/// reaches the original from an image too.
 pub(crate) fn from_image(
     plain: &Demand,
     ImageSize { bytes, originals }: ImageSize,

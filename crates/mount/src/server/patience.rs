@@ -36,7 +36,7 @@ impl RetryStage {
     /// All pauses together.
     fn most_waited(self) -> Duration {
         match self {
-            // Longer than the processes of many commands that start at once hold a limit up.
+            // So long that processes of another command may end meanwhile, and short for the user who waits.
             Self::BeforeCommands => Duration::from_secs(3),
             Self::DuringCommands => Duration::from_secs(30),
         }

@@ -4,7 +4,7 @@
 use crate::parameters::ClientRules;
 use crate::profile::Profile;
 use crate::question::StartQuestion;
-use crate::workload::{Demand, FileBytes, Machine, StartScript, demand};
+use crate::workload::{Demand, Machine, StartScript, demand};
 use crate::{StartParameters, changes};
 
 /// From one replay to the next slower one.
@@ -42,7 +42,6 @@ pub(super) struct ReplayedCrowd {
 /// Demands of a node by how much its requests are slowed, each replayed once.
 pub(super) struct Replays<'a> {
     scripts: Vec<StartScript>,
-    most_read_share: Option<f64>,
     profile: &'a Profile,
     question: &'a StartQuestion,
     /// At powers of [`POWER`].
@@ -53,20 +52,13 @@ pub(super) struct Replays<'a> {
 
 impl<'a> Replays<'a> {
     pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
-        let scripts: Vec<_> =
-            scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
-        let most_read_share = FileBytes::of(&scripts).most_read_share();
-        Self { scripts, most_read_share, profile, question, replayed: Vec::new(), near: Vec::new() }
+        let scripts = scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
+        Self { scripts, profile, question, replayed: Vec::new(), near: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
     pub(super) fn think(&self) -> f64 {
         self.scripts.iter().map(StartScript::think).sum::<f64>() / self.scripts.len().max(1) as f64
-    }
-
-    /// Share of the data that is of the file of which a start reads most. `None` where it reads nothing.
-    pub(super) fn most_read_share(&self) -> Option<f64> {
-        self.most_read_share
     }
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that

@@ -1,4 +1,4 @@
-//! The data that a script reads of each file: each page once, whoever reads it again. Sizes of files are not known.
+//! The data that a script reads of each file. A page that is read again counts once. Sizes of files are not known.
 
 use super::{Deed, NameId, PAGE, StartScript, Windows};
 use std::collections::HashMap;

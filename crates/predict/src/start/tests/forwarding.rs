@@ -4,7 +4,7 @@ use super::*;
 use crate::StartParameters;
 use crate::forecast::{Bottleneck, ForecastPoint};
 use crate::model::Station;
-use crate::profile::{Figure, Profile, ProfileKind};
+use crate::profile::{Figure, Profile};
 use crate::question::{ImageDelivery, StartChanges, StartQuestion};
 use crate::start::engine::StartEngine;
 use crate::workload::{Act, Deed, NameFacts, NameId, StartScript};
@@ -33,18 +33,11 @@ fn program(files: u32) -> StartScript {
 /// Ten gateways of 10 000 requests a second, 100 us away; a client that keeps everything, and a server of 100 000 requests a second.
 fn profile() -> Profile {
     let exact = |value| Some(Figure::exact(value));
-    let mut profile = Profile::new("forwarded", ProfileKind::Measured);
+    let mut profile = plain(3600.0);
     profile.network.round_trip_us = exact(50.0);
-    profile.metadata.servers = exact(1.0);
     profile.rates.lookup = exact(100_000.0);
     profile.client.positive_seconds = exact(3600.0);
-    profile.client.negative_seconds = exact(3600.0);
-    profile.client.attribute_seconds = exact(3600.0);
-    profile.client.directory_seconds = exact(3600.0);
-    profile.client.requests_in_flight = exact(64.0);
-    profile.data.servers = exact(1.0);
     profile.data.bytes_per_second = exact(1e10);
-    profile.data.client_bytes_per_second = exact(1e9);
     profile.forwarding.gateways = exact(10.0);
     profile.forwarding.gateway_requests_per_second = exact(10_000.0);
     profile.forwarding.gateway_round_trip_us = exact(100.0);

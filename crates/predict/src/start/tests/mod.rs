@@ -58,6 +58,14 @@ fn plain(negative: f64) -> Profile {
     profile
 }
 
+/// The same with 16 data servers, and each file on so many of them.
+fn striped(negative: f64, stripes: f64) -> Profile {
+    let mut profile = plain(negative);
+    profile.data.servers = Some(Figure::exact(16.0));
+    profile.data.stripes = Some(Figure::exact(stripes));
+    profile
+}
+
 fn point(script: &StartScript, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartDetail> {
     asked(script, profile, &StartQuestion { nodes: vec![nodes], processes, ..StartQuestion::default() })
 }
@@ -541,9 +549,7 @@ fn a_daemon_answers_later_where_more_processes_ask_than_there_are_cores() {
 
 #[test]
 fn an_image_lies_where_one_file_does() {
-    let (script, mut profile) = (program(30, 1e6), plain(3600.0));
-    profile.data.servers = Some(Figure::exact(16.0));
-    profile.data.stripes = Some(Figure::exact(1.0));
+    let (script, profile) = (program(30, 1e6), striped(3600.0, 1.0));
     let seconds = |stripes| {
         let question = StartQuestion { stripes, ..of(1024, image(ImageDelivery::Read)) };
         asked(&script, &profile, &question).seconds.p50
@@ -556,12 +562,8 @@ fn an_image_lies_where_one_file_does() {
 /// The server of a large file is full while the others wait for work; many files of one size keep all servers busy.
 #[test]
 fn one_large_file_of_a_plain_start_lies_on_as_many_servers_as_its_stripes() {
-    let seconds = |stripes, script: &StartScript| {
-        let mut profile = plain(3600.0);
-        profile.data.servers = Some(Figure::exact(16.0));
-        profile.data.stripes = Some(Figure::exact(stripes));
-        point(script, &profile, 1024, 1).seconds.p50
-    };
+    let seconds =
+        |stripes, script: &StartScript| point(script, &striped(3600.0, stripes), 1024, 1).seconds.p50;
     let near =
         |seconds: f64, expected: f64| assert!((expected..1.2 * expected).contains(&seconds), "{seconds}");
     // 31 GB from servers of 1 GB/s.
@@ -591,9 +593,7 @@ fn a_broadcast_is_a_pipelined_tree_whose_first_node_gives_the_places() {
 /// already the quickest.
 #[test]
 fn ways_of_a_program_to_its_nodes_stand_in_their_order() {
-    let (script, mut profile) = (program(60, 1e5), plain(0.0));
-    profile.data.servers = Some(Figure::exact(16.0));
-    profile.data.stripes = Some(Figure::exact(1.0));
+    let (script, profile) = (program(60, 1e5), striped(0.0, 1.0));
     let at = |changes| {
         let question = StartQuestion { processes: 16, ..of(2000, changes) };
         let found = asked(&script, &profile, &question);
