@@ -234,6 +234,16 @@ fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
 }
 
 #[test]
+fn ways_that_share_an_assumption_say_it_once() {
+    let test = traced();
+    let words = ["predict", "w.qtrace", "--fs=lustre", "--nodes=64", "--samples=2", "--compare"];
+    let outcome = test.quell(&words);
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shared = "assumed container, image, broadcast, auto: the tree on 1 metadata server, the image on 1 data server,";
+    assert_eq!((text.matches(shared).count(), text.matches("the image on").count()), (1, 1), "{outcome}");
+}
+
+#[test]
 fn a_wide_range_names_its_figure_and_the_way_to_learn_it() {
     let test = traced();
     let behind = "schema_version = 1\nname = 'behind'\nkind = 'measured'\n[network]\nround_trip_us = 100\n\

@@ -18,7 +18,7 @@ use rustix::process::{Pid, set_parent_process_death_signal};
 use super::frozen::parts::push_queued;
 use super::handover::HandoverFact;
 use super::holder::hold;
-use super::holding::{Door, Holding, NO_THREADS, ServerStart};
+use super::holding::{Holding, MountStage, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, keep_alone};
 use super::live::locks::grant_locks;
 use super::notifier::{Forget, Notifier};
@@ -59,11 +59,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
     let (notifier, jobs) = Notifier::new();
     let server = Arc::new(Server::new(&holding, notifier, death));
     holding.handover.slots.iter().for_each(|slot| server.expect_left(slot));
-    let needed = match holding.door {
-        Door::Building { .. } => NeededThreads::All,
-        Door::Open { .. } | Door::Closed => NeededThreads::First,
-    };
-    if start_threads(works(&server, &holding, jobs), needed).is_none() {
+    if start_threads(works(&server, &holding, jobs), holding.door.stage()).is_none() {
         exit_now(NO_THREADS);
     }
     StandBy { holding, server, lifeline }.until_the_death_of(holder);
@@ -124,20 +120,15 @@ fn works(server: &Arc<Server>, holding: &Holding, jobs: Receiver<Forget>) -> Vec
     works
 }
 
-/// The threads without which a server ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NeededThreads {
-    /// Before a command uses the mount: it can still run plain, and an answer would let it start below a mount whose server
-    /// cannot be replaced. No thread works before all have begun.
-    All,
-    /// Afterwards: the command has nothing else. The other threads follow when the system allows them.
-    First,
-}
-
 /// Starts a thread for each work. Returns once all have begun; `None` where one that is needed cannot be had.
-fn start_threads(works: Vec<Work>, needed: NeededThreads) -> Option<()> {
+///
+/// Before commands use the mount, all are needed, and none works before all have begun: an answer would let a command start
+/// below a mount whose server cannot be replaced. Afterwards the first is needed, and the others follow when the system
+/// allows them.
+fn start_threads(works: Vec<Work>, stage: MountStage) -> Option<()> {
+    let needs_all = stage == MountStage::BeforeCommands;
     let gate = Arc::new(RwLock::new(()));
-    let closed = (needed == NeededThreads::All).then(|| gate.write());
+    let closed = needs_all.then(|| gate.write());
     let (begun, all_have_begun) = channel::<Infallible>();
     for (number, work) in works.into_iter().enumerate() {
         let work = Arc::new(Mutex::new(Some(work)));
@@ -151,7 +142,7 @@ fn start_threads(works: Vec<Work>, needed: NeededThreads) -> Option<()> {
             });
             match thread {
                 Some(()) => break,
-                None if number == 0 || needed == NeededThreads::All => return None,
+                None if needs_all || number == 0 => return None,
                 None => std::thread::sleep(PAUSE),
             }
         }

@@ -31,7 +31,7 @@ use super::door::turn_away;
 use super::handover::HandoverFact;
 use super::holding::{Door, Holding, NO_THREADS, ServerStart};
 use super::lifeline::{Lifeline, LifelinePair};
-use super::patience::{RetryPatience, RetryStage};
+use super::patience::RetryPatience;
 use super::ranks::{Heard, Rank, Watch, is_full};
 use super::roll::Roll;
 use super::slots::Death;
@@ -372,11 +372,7 @@ impl Holder {
 
     /// Pauses, unless that was done often enough.
     fn wait_for_better_times(&mut self) -> bool {
-        let stage = match self.holding.door {
-            Door::Building { .. } => RetryStage::BeforeCommands,
-            Door::Open { .. } | Door::Closed => RetryStage::DuringCommands,
-        };
-        let pause = self.patience.pause(stage);
+        let pause = self.patience.pause(self.holding.door.stage());
         pause.inspect(|pause| std::thread::sleep(*pause)).is_some()
     }
 

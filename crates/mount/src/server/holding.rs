@@ -57,6 +57,24 @@ pub(crate) enum Door {
     Closed,
 }
 
+/// The stage of a mount, as far as a failure of its server concerns commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MountStage {
+    /// The mount is not made yet: each command that waits for it can still run plain.
+    BeforeCommands,
+    /// A program may use the mount, and has nothing else.
+    DuringCommands,
+}
+
+impl Door {
+    pub(crate) fn stage(&self) -> MountStage {
+        match self {
+            Self::Building { .. } => MountStage::BeforeCommands,
+            Self::Open { .. } | Self::Closed => MountStage::DuringCommands,
+        }
+    }
+}
+
 /// The things that a server begins with.
 #[derive(Debug)]
 pub(crate) struct ServerStart {

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use super::holding::MountStage;
+
 /// The failures and pauses so far.
 #[derive(Debug, Default)]
 pub(crate) struct RetryPatience {
@@ -15,31 +17,20 @@ pub(crate) struct RetryPatience {
 
 impl RetryPatience {
     /// The pause before the next attempt; `None` when there were enough of them.
-    pub(crate) fn pause(&mut self, stage: RetryStage) -> Option<Duration> {
+    pub(crate) fn pause(&mut self, stage: MountStage) -> Option<Duration> {
         let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.pow(self.failures.min(16)));
         self.failures += 1;
         self.waited += pause;
-        (self.waited <= stage.most_waited()).then_some(pause)
+        (self.waited <= most_waited(stage)).then_some(pause)
     }
 }
 
-/// The stage of a mount in which a server does not start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetryStage {
-    /// The mount is not made yet. Each command that waits for it can still run plain.
-    BeforeCommands,
-    /// A program may use the mount, and has nothing else.
-    DuringCommands,
-}
-
-impl RetryStage {
-    /// All pauses together.
-    fn most_waited(self) -> Duration {
-        match self {
-            // So long that processes of another command may end meanwhile, and short for the user who waits.
-            Self::BeforeCommands => Duration::from_secs(3),
-            Self::DuringCommands => Duration::from_secs(30),
-        }
+/// All pauses together.
+fn most_waited(stage: MountStage) -> Duration {
+    match stage {
+        // So long that processes of another command may end meanwhile, and short for the user who waits.
+        MountStage::BeforeCommands => Duration::from_secs(3),
+        MountStage::DuringCommands => Duration::from_secs(30),
     }
 }
 
@@ -53,7 +44,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 mod tests {
     use super::*;
 
-    fn pauses(stage: RetryStage) -> Vec<Duration> {
+    fn pauses(stage: MountStage) -> Vec<Duration> {
         let mut patience = RetryPatience::default();
         let pauses = std::iter::from_fn(|| patience.pause(stage)).collect();
         assert_eq!(patience.pause(stage), None);
@@ -62,7 +53,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_come_to_an_end() {
-        let pauses = pauses(RetryStage::DuringCommands);
+        let pauses = pauses(MountStage::DuringCommands);
         assert!(pauses.is_sorted() && pauses[..4].iter().sum::<Duration>() < Duration::from_millis(20));
         assert!((29..=30).contains(&pauses.iter().sum::<Duration>().as_secs()));
         assert!(pauses.len() > 240, "a deadly request is given up first");
@@ -70,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_command_that_can_run_plain_waits_for_seconds() {
-        let all: Duration = pauses(RetryStage::BeforeCommands).iter().sum();
+        let all: Duration = pauses(MountStage::BeforeCommands).iter().sum();
         assert!((2..=3).contains(&all.as_secs()));
     }
 }

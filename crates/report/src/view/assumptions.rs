@@ -84,7 +84,7 @@ pub(crate) fn narrowing_measurement(profile: &PredictProfile) -> Option<String> 
     let widest = profile.sensitivities.iter().find(|found| of_a_figure(&found.figure))?;
     let how = match widest.figure.as_str() {
         "stripes" => "the file system tells it, and `--stripes N` takes it",
-        "data.servers" => "the file system tells it, and a profile takes it",
+        "data.servers" => "the file system tells it, and a profile names it",
         "time_shared" => "a profile names it: the program's time beside itself on one core, over that alone",
         key if NO_CLIENT_SEES.contains(&key) || key.starts_with("gateway") => {
             "its administrators know it, and a profile names it (`--print-fs NAME > FILE` makes one to edit)"
