@@ -14,10 +14,12 @@ fn install_from(test: &Test, binary: &str) {
     test.run(&[script.to_str().unwrap(), binary, &test.text("prefix")]).succeeds();
 }
 
-/// The output of a shell that has `module` of Environment Modules.
+/// The output of a shell that has `module` of Environment Modules, and `restored`, which says whether the
+/// search path is again that of the shell's start. The machine may have a quell of its own on it.
 fn with_modules(test: &Test, script: &str) -> String {
-    let module = "module() { eval \"$(modulecmd bash \"$@\")\"; }";
-    let mut command = test.command(&["bash", "-c", &format!("set -e; {module}; {script}")]);
+    let functions = "module() { eval \"$(modulecmd bash \"$@\")\"; }; start=$PATH; \
+                     restored() { [ \"$PATH\" = \"$start\" ] && echo restored; }";
+    let mut command = test.command(&["bash", "-c", &format!("set -e; {functions}; {script}")]);
     command.env("MODULEPATH", test.path("prefix/share/modulefiles"));
     let outcome = test.finish(command);
     assert!(outcome.status.success(), "{outcome}");
@@ -60,12 +62,12 @@ fn privileged_the_module_file_gives_what_is_installed_and_takes_it_back() {
     let loaded = with_modules(
         &test,
         "module load quell; command -v quell; echo \"$MANPATH\"; echo \"$XDG_DATA_DIRS\"; \
-         module unload quell; ! command -v quell; echo \"$MANPATH\"; echo \"$XDG_DATA_DIRS\"",
+         module unload quell; restored; echo \"$MANPATH\"; echo \"$XDG_DATA_DIRS\"",
     );
     assert_eq!(
         loaded,
         "[DIR]/prefix/bin/quell\n[DIR]/prefix/share/man:\n[DIR]/prefix/share:/usr/local/share:/usr/share\n\
-         \n/usr/local/share:/usr/share\n",
+         restored\n\n/usr/local/share:/usr/share\n",
         "the system's own places stay in both lists"
     );
     let among_others = with_modules(
@@ -85,7 +87,7 @@ fn privileged_the_module_of_wrappers_puts_them_in_front_and_takes_them_back() {
     test.script(fill).succeeds();
     let said = with_modules(
         &test,
-        "module load quell/auto; command -v perl quell; module unload quell/auto; ! command -v quell",
+        "module load quell/auto; command -v perl quell; module unload quell/auto; restored",
     );
-    assert_eq!(said, "[DIR]/prefix/libexec/quell/auto/perl\n[DIR]/prefix/bin/quell\n");
+    assert_eq!(said, "[DIR]/prefix/libexec/quell/auto/perl\n[DIR]/prefix/bin/quell\nrestored\n");
 }
