@@ -11,7 +11,7 @@
 //! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
 use super::network::{OWN_CAUSES, STATIONS};
-use super::{Network, RunPart};
+use super::{Bounds, Network, RunPart};
 
 /// The number of cohorts that the nodes are cut into. With no skew one is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,15 @@ pub struct Causes {
 pub fn solve(network: &Network, cohorts: Cohorts) -> EndTimes {
     let parts: Vec<RunPart> =
         network.parts.iter().copied().filter(|part| part.alone > 0.0 || wants(part)).collect();
-    let number = match network.skew > 0.0 && network.nodes > 1.0 {
-        true => cohorts.0.min(network.nodes.ceil() as u32).max(2),
-        false => 1,
-    };
-    Flow::new(&parts, network, number).run()
+    let has_skew = network.skew > 0.0 && network.nodes > 1.0;
+    if has_skew && network.nodes * network.demand().into_iter().fold(0.0, f64::max) <= network.skew {
+        // Each station does what comes while nodes start, so none has a queue.
+        let one = Network { parts: Vec::new(), nodes: 1.0, skew: 0.0 };
+        let alone = Flow::new(&parts, &one, 1).run(0.0);
+        return EndTimes { slowest: network.skew + alone.slowest, ..alone };
+    }
+    let number = if has_skew { cohorts.0.min(network.nodes.ceil() as u32).max(2) } else { 1 };
+    Flow::new(&parts, network, number).run(Bounds::of(network).lower)
 }
 
 fn wants(part: &RunPart) -> bool {
@@ -103,7 +107,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn run(mut self) -> EndTimes {
+    /// `least`: no less than that is the end of the last. Unit: seconds.
+    fn run(mut self, least: f64) -> EndTimes {
         if self.parts.is_empty() {
             self.cohorts.iter_mut().for_each(|cohort| cohort.ended = Some(cohort.starts));
         }
@@ -115,11 +120,26 @@ impl<'a> Flow<'a> {
         let number = self.cohorts.len() as f64;
         let mean = ends.map(|(start, end)| end - start).sum::<f64>() / number;
         let Causes { own, stations } = self.causes;
+        let waited = stations.iter().sum::<f64>() / number;
+        let together = self.wait_of_starting_together().min((slowest - least).max(0.0));
+        let apart = if waited > 0.0 { (1.0 - together / waited).max(0.0) } else { 1.0 };
         let causes = Causes {
             own: own.map(|seconds| seconds / number),
-            stations: stations.map(|seconds| seconds / number),
+            stations: stations.map(|seconds| apart * seconds / number),
         };
-        EndTimes { slowest, mean, causes }
+        EndTimes { slowest: slowest - together, mean: mean - together, causes }
+    }
+
+    /// The wait that only the cut into cohorts makes: the nodes of a cohort start at one moment here, and in truth evenly until the next
+    /// cohort does. It is the time that a cohort by itself takes longer than a node by itself. Each cohort has waited at least so long.
+    /// Unit: seconds.
+    fn wait_of_starting_together(&self) -> f64 {
+        let time = |nodes: f64| -> f64 {
+            let longest =
+                |part: &RunPart| part.demand.iter().map(|demand| nodes * demand).fold(part.alone, f64::max);
+            self.parts.iter().map(longest).sum()
+        };
+        if self.cohorts.len() > 1 { time(self.nodes) - time(1.0) } else { 0.0 }
     }
 
     /// Goes on to the next moment at which a cohort starts or ends a part.

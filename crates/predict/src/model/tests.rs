@@ -193,6 +193,29 @@ fn the_fluid_is_as_near_to_single_events_as_it_says() {
     assert!(worst.1 > 0.0 && worst.0 < 0.0, "the fluid is an approximation: {worst:?}");
 }
 
+/// Single requests are the oracle of the mean too: where starts are spread over a time in which a node is long done, nodes of a cohort
+/// that the fluid starts together do not meet.
+#[test]
+fn nodes_that_start_far_apart_do_not_wait_for_each_other() {
+    let spread: &[TestPart] = &[(4.0, [0.02, 0.0, 0.0], 50.0), (1.0, [0.08, 0.0, 0.0], 200.0)];
+    let burst =
+        [(0.5, [0.0, 0.02, 0.0], 20.0), (0.02, [0.08, 0.0, 0.0], 200.0), (0.5, [0.0, 0.02, 0.0], 20.0)];
+    let starts = [(spread, 300.0), (&burst, 100.0)];
+    for ((parts, skew), load) in
+        starts.into_iter().flat_map(|start| [0.5, 0.9, 1.1, 1.5].map(|load| (start, load)))
+    {
+        let demand: f64 = parts.iter().map(|(_, demand, _)| demand[0]).sum();
+        let nodes = (load * skew / demand) as usize;
+        let exact = exactly(parts, nodes, skew);
+        for cohorts in [Cohorts::COARSE, Cohorts::FINE] {
+            let fluid = solve(&network(parts, nodes as f64, skew), cohorts);
+            let what = format!("{cohorts:?}, load {load}: {fluid:?} {exact:?}");
+            assert_near(fluid.slowest, exact.slowest, 0.03, &what);
+            assert_near(fluid.mean, exact.mean, 0.15, &what);
+        }
+    }
+}
+
 #[test]
 fn the_fluid_lies_within_the_bounds_and_meets_them_far_from_the_knee() {
     for parts in [ONE_SERVER, TWO_SERVERS] {
