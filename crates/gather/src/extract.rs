@@ -6,6 +6,7 @@
 
 mod directories;
 mod names;
+mod same;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,6 +28,7 @@ use crate::ops::{Node, NodeKind, Time};
 use crate::view::{Seen, View};
 
 use names::{DIRECTORY, NAMED, Removed, is_newer, os, remove_older, replace, split};
+use same::is_same;
 
 /// The way in which files are written.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +58,7 @@ pub struct Extracted {
     pub files: u64,
     /// Their content. Unit: bytes.
     pub bytes: u64,
-    /// Names that were there already, with the same size, mode and time.
+    /// Names that were there already, with the same content and attributes.
     pub same: u64,
     /// Names that were removed.
     pub removed: u64,
@@ -244,7 +246,7 @@ impl<'v> Extraction<'v> {
             outcome => return outcome.map(|identity| Put::Made { bytes, identity }),
         }
         let there = rustix::fs::statat(&parent, os(name), AtFlags::SYMLINK_NOFOLLOW)?;
-        if is_same(&there, &entry.node) {
+        if is_same((&parent, name), &there, entry, &self.view.containers[seen.container].file)? {
             return Ok(Put::Same((there.st_dev, there.st_ino)));
         }
         if !self.may_replace(&parent, name, &there, seen)? {
@@ -439,21 +441,6 @@ impl<'v> Extraction<'v> {
         self.replace(&parent, &hidden, name, &there)?;
         Ok(Put::Made { bytes: 0, identity })
     }
-}
-
-/// An earlier extraction wrote it: a file gets its time and mode last.
-fn is_same(there: &Stat, node: &Node) -> bool {
-    let kind = match node.kind {
-        NodeKind::File => FileType::RegularFile,
-        NodeKind::Link { .. } => FileType::Symlink,
-        NodeKind::Fifo => FileType::Fifo,
-        NodeKind::Directory { .. } => FileType::Directory,
-    };
-    let nanoseconds = u32::try_from(there.st_mtime_nsec).unwrap_or_default();
-    FileType::from_raw_mode(there.st_mode) == kind
-        && (kind != FileType::RegularFile || u64::try_from(there.st_size) == Ok(node.size))
-        && (there.st_mode & 0o7777 == node.mode & 0o7777 || kind == FileType::Symlink)
-        && (there.st_mtime, nanoseconds) == (node.mtime.seconds, node.mtime.nanoseconds)
 }
 
 fn times_of(node: &Node) -> Timestamps {

@@ -63,6 +63,30 @@ fn privileged_what_is_gathered_comes_back() {
 }
 
 #[test]
+fn privileged_an_extraction_tells_versions_apart_that_have_the_same_size_and_time() {
+    let Some(test) = Test::privileged(FUSE) else { return };
+    test.script("mkdir d; cd d; printf AAAA > file; echo a > attribute; ln -s old link; truncate -s 1M hole")
+        .succeeds();
+    test.script("cd d; touch -h -d @5 *; cp -a . ../plain").succeeds();
+    let work = "printf BBBB > file; setfattr -n user.k -v new attribute; ln -sfn new link; \
+                printf x | dd of=hole bs=1 seek=500000 conv=notrunc status=none; touch -h -d @5 *";
+    test.write("work", work);
+    test.script("cd plain; sh ../work").succeeds();
+    test.script("$quell -q run --gather d -- sh -c 'cd d; sh ../work'").succeeds();
+    let refused = test.quell(&["gather", "extract", "d"]);
+    for name in ["file", "attribute", "link", "hole"] {
+        let told = format!("`{name}` is there already, and is not what the container has");
+        assert!(refused.code() == 1 && refused.stderr.contains(&told), "{refused}");
+    }
+    assert_eq!(test.quell(&["-q", "gather", "extract", "--force", "d"]).code(), 0);
+    let state = "stat -c '%n %s %a %Y' file attribute link hole; md5sum file hole; readlink link; getfattr -d attribute";
+    let state = |directory: &str| test.script(&format!("cd {directory}; {state}")).succeeds();
+    assert_eq!(state("d"), state("plain"));
+    let again = test.quell(&["gather", "extract", "d"]);
+    assert!(again.code() == 0 && again.stderr.contains("4 there already"), "{again}");
+}
+
+#[test]
 fn privileged_ranks_and_later_runs_see_what_was_gathered() {
     let Some(tests) = both(FUSE) else { return };
     for test in tests {
