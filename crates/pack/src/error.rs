@@ -26,6 +26,14 @@ pub enum PackError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// Some user may not read a directory of which a public image was asked for. The remedy is another root, or an image of one's own.
+    #[error("a public image cannot show `{}`: some users may not list or enter `{}`", .root.display(), .closed.display())]
+    Closed {
+        /// The root.
+        root: PathBuf,
+        /// The root, or a directory above it.
+        closed: PathBuf,
+    },
     /// An image without the record of its requests: an early version of quell made it, or it was exported.
     #[error("the image has no record of the paths that were asked for")]
     NoRequests,

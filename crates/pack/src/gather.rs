@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -16,6 +15,7 @@ use crate::hold::{FileToHold, hold_files, part_to_hold};
 use crate::options::Hold;
 use crate::outcome::{LeftOutPath, PackProgress};
 use crate::path_tree::PathTree;
+use crate::public::{LIST_AND_SEARCH, READ, all_may};
 use crate::roots::RootChoice;
 use crate::secrets::{HEAD, suspicion};
 
@@ -26,12 +26,6 @@ pub(crate) const PARTIAL_ABOVE: usize = 20_000;
 /// A directory that the recordings only searched is packed in part if it has more than so many entries for each name that they
 /// asked for: one look for `~/.condarc` does not make a home directory part of an image.
 const ENTRIES_FOR_A_NAME: usize = 8;
-
-/// The permission of others to read a file or list a directory.
-const READ: u16 = 0o4;
-
-/// The permission of others to look names up in a directory.
-const EXECUTE: u16 = 0o1;
 
 /// The content of the roots, as read.
 #[derive(Debug)]
@@ -144,7 +138,7 @@ impl Gatherer<'_> {
             false if seen.is_passage() => 0,
             false => PARTIAL_ABOVE.min(ENTRIES_FOR_A_NAME * seen.count_names()),
         };
-        match if most == 0 { Ok(None) } else { self.components(place).map(Some) } {
+        match if most == 0 { Ok(None) } else { place.original.names().map(Some) } {
             Ok(Some(names)) if names.len() <= most => self.complete(place, seen, &names)?,
             Ok(_) => self.partial(place, seen)?,
             Err(error) if error.is_forbidden() => self.partial(place, seen)?,
@@ -158,15 +152,6 @@ impl Gatherer<'_> {
         let entries = self.gathered.tree.len() as u64;
         (self.progress)(PackProgress::Listing { directories: self.gathered.directories, entries });
         Ok(())
-    }
-
-    /// The names in a directory, if the users of the image may list it.
-    fn components(&self, place: &OpenedDirectory<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
-        if self.is_withheld(place.node, READ) {
-            let source = io::ErrorKind::PermissionDenied.into();
-            return Err(OriginalError { action: "list", path: as_path(place.path).into(), source });
-        }
-        place.original.names()
     }
 
     fn complete(
@@ -247,10 +232,7 @@ impl Gatherer<'_> {
         match attributes.kind {
             FileKind::Directory => self.directory(place, name, (&path, node), seen),
             FileKind::Symlink => self.follow(place, name),
-            FileKind::Regular => {
-                self.hold(place, name, (path, node), seen);
-                Ok(())
-            }
+            FileKind::Regular => self.hold(place, name, (path, node), seen),
             _ => Ok(()),
         }
     }
@@ -281,8 +263,8 @@ impl Gatherer<'_> {
         if is_live || !needed {
             return Ok(());
         }
-        if self.is_withheld(node, EXECUTE) {
-            self.leave_out(path, "other users may not look names up in it");
+        if self.is_withheld(place, name, node, LIST_AND_SEARCH)? {
+            self.leave_out(path, "other users may not list it or look names up in it");
             return Ok(());
         }
         match place.original.open_child(name) {
@@ -295,10 +277,16 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Tells whether a public image must leave the node out, because others lack `permission`.
-    fn is_withheld(&self, node: TreeNodeId, permission: u16) -> bool {
-        let permissions = self.gathered.tree.attributes(node).permissions;
-        self.audience == Audience::Everyone && permissions & permission == 0
+    /// Tells whether a public image must leave a node out, because some user lacks `permission`.
+    fn is_withheld(
+        &self,
+        place: &OpenedDirectory<'_>,
+        name: &[u8],
+        node: TreeNodeId,
+        permission: u16,
+    ) -> Result<bool, OriginalError> {
+        let attributes = self.gathered.tree.attributes(node);
+        Ok(self.audience == Audience::Everyone && !all_may(permission, place.original, name, attributes)?)
     }
 
     /// Notes the target of a link, which is to be covered too.
@@ -322,11 +310,11 @@ impl Gatherer<'_> {
         name: &[u8],
         (path, node): (Vec<u8>, TreeNodeId),
         seen: &PathTree,
-    ) {
-        let Some(first_access) = seen.seen.read else { return };
+    ) -> Result<(), PackError> {
+        let Some(first_access) = seen.seen.read else { return Ok(()) };
         if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
             self.leave_out(&path, reason);
-        } else if self.is_withheld(node, READ) {
+        } else if self.is_withheld(place, name, node, READ)? {
             self.leave_out(&path, "other users may not read it");
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");
@@ -335,6 +323,7 @@ impl Gatherer<'_> {
             let part = part_to_hold(self.hold, attributes, &seen.seen.extent);
             self.held.push(FileToHold { first_access, node, path, part });
         }
+        Ok(())
     }
 
     fn leave_out(&mut self, path: &[u8], reason: &'static str) {

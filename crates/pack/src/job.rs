@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quell_image::write::{self, Audience, ImageForm, WrittenImage};
 use quell_image::{Beyond, ImageTotals, ImageTree};
@@ -15,7 +15,7 @@ use crate::path_tree::PathTree;
 use crate::requests::RecordedRequests;
 use crate::roots::{self, RootChoice, RootScope};
 use crate::secrets::is_suspicion;
-use crate::{added, outside};
+use crate::{added, outside, public};
 
 /// Everything that decides an image besides the recorded paths.
 pub(crate) struct PackJob<'a> {
@@ -96,6 +96,9 @@ fn settle(
         if choices.is_empty() {
             return Err(PackError::Nothing { why: nothing(recorded, scope) });
         }
+        if wanted.0 == Audience::Everyone {
+            choices.iter().try_for_each(verify_public)?;
+        }
         let gathered = gather(recorded, &choices, wanted, progress)?;
         let further: Vec<_> = unseen(recorded, &choices, &gathered.link_targets).cloned().collect();
         if gathered.disturbed.is_empty() && further.is_empty() {
@@ -108,6 +111,14 @@ fn settle(
         for path in &further {
             recorded.seen(path).touched = true;
         }
+    }
+}
+
+fn verify_public(choice: &RootChoice) -> Result<(), PackError> {
+    let as_path = |path| PathBuf::from(OsStr::from_bytes(path));
+    match public::closed_directory(&choice.path)? {
+        Some(closed) => Err(PackError::Closed { root: as_path(&choice.path), closed: closed.to_owned() }),
+        None => Ok(()),
     }
 }
 

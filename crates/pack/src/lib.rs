@@ -23,6 +23,7 @@ mod options;
 mod outcome;
 mod outside;
 mod path_tree;
+mod public;
 mod refresh;
 mod requests;
 mod roots;

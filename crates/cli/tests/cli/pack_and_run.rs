@@ -397,6 +397,43 @@ fn privileged_a_recorded_run_is_served_by_quell() {
 }
 
 #[test]
+fn privileged_a_public_image_shows_nothing_that_some_user_may_not_read() {
+    let Some(test) = Test::privileged(&[Need::Program("setfacl")]) else { return };
+    test.script("mkdir -p tree/unlisted; cd tree; for i in open group list widened unlisted/secret; do echo $i-content > $i; done")
+        .succeeds();
+    test.script("chmod -R a+rX .; chmod 755 .; cd tree; chmod 604 group; setfacl -m u:12345:--- list; setfacl -m u:12345:r widened").succeeds();
+    test.write("reads", "cd tree; cat open group list widened unlisted/secret");
+    test.script("chmod 711 tree/unlisted; $quell -q record -o t.qtrace -- sh reads").succeeds();
+    let pack = ["pack", "t.qtrace", "--force", "--public", "--root", "tree", "-o", "i.qimg"];
+    let left_out = test.quell(&pack).succeeds();
+    let shown = test.read("i.qimg");
+    let shows = |text: &str| shown.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    for name in ["open", "widened"] {
+        assert!(shows(&format!("{name}-content")), "{name}");
+    }
+    for name in ["group", "list", "unlisted"] {
+        assert!(!shows(&format!("{name}-content")), "{name}");
+        assert!(left_out.contains(&format!("tree/{name}  (other users may not")), "{left_out}");
+    }
+    assert!(!shows("secret"), "a name in a directory that other users may not list");
+    test.mode("tree", 0o711);
+    snapshot!(test.quell(&pack), @"
+    status 2
+    --- stderr
+    quell: error: cannot pack: a public image cannot show `[DIR]/tree`: some users may not list or enter `[DIR]/tree`
+    hint: name another directory with `--root`; without `--public` the image is yours alone
+    ");
+    test.script("chmod 755 tree; mkdir above; mv tree above").succeeds();
+    test.script("$quell -q record -o u.qtrace -- cat above/tree/open; chmod 700 above").succeeds();
+    snapshot!(test.quell(&["pack", "u.qtrace", "--public", "--root", "above/tree", "-o", "j.qimg"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot pack: a public image cannot show `[DIR]/above/tree`: some users may not list or enter `[DIR]/above`
+    hint: name another directory with `--root`; without `--public` the image is yours alone
+    ");
+}
+
+#[test]
 fn privileged_images_repeat_to_the_byte() {
     let Some([test, of_ordinary_user]) = Test::packed(ALL) else { return };
     for test in [&test, &of_ordinary_user] {

@@ -24,6 +24,9 @@ pub(super) fn explain(error: PackError) -> Failure {
     let hint = match &error {
         PackError::Nothing { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
         PackError::Root { .. } => Some("`--root` takes a directory that exists"),
+        PackError::Closed { .. } => {
+            Some("name another directory with `--root`; without `--public` the image is yours alone")
+        }
         PackError::RootGone { .. } => {
             Some("refresh where it is mounted; where it was given up, record and pack again")
         }
