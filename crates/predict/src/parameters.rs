@@ -75,6 +75,11 @@ impl Gateways {
         self.number.min(nodes).max(1.0)
     }
 
+    /// Nodes of the gateway that has the most, over all nodes. The last node to start is one of its own.
+    pub(crate) fn share_of_the_busiest(&self, nodes: f64) -> f64 {
+        (nodes / self.number).ceil().max(1.0) / nodes.max(1.0)
+    }
+
     /// The time of a request from a node to its gateway and back. Unit: seconds.
     pub(crate) fn latency(&self) -> f64 {
         self.round_trip + self.threads / self.rate

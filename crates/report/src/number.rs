@@ -104,7 +104,10 @@ pub(crate) fn rough(value: f64) -> String {
         value if value < 172_800.0 => (value / 3600.0, "h"),
         value => (value / 86_400.0, "days"),
     };
-    format!("{}{GLUE}{unit}", grouped(value.ceil() as u64))
+    match value {
+        value if value < 9.95 => format!("{value:.1}{GLUE}{unit}"),
+        value => format!("{}{GLUE}{unit}", grouped(value.round() as u64)),
+    }
 }
 
 /// The time behind a number of seconds: what [`Nanos::as_seconds`] made of it comes back exactly.
@@ -137,6 +140,22 @@ mod tests {
             [grouped(12_345), rounded(2_674_000), duration(Nanos(214_400_000)), bytes(Bytes(97 << 30))];
         assert_eq!(texts.map(plain), ["12 345", "2.67 million", "214 ms", "97.0 GiB"]);
         assert!(!grouped(12_345).contains(' ') && !bytes(Bytes(1)).contains(' '));
+    }
+
+    #[test]
+    fn a_rough_time_is_not_further_off_than_its_last_digit() {
+        for (seconds, expected) in [
+            (0.0, "0.0 s"),
+            (88.4, "88 s"),
+            (100.2, "1.7 min"),
+            (123.1, "2.1 min"),
+            (597.1, "10 min"),
+            (7300.0, "2.0 h"),
+            (172_800.0, "2.0 days"),
+            (6.7e14, "7 754 629 630 days"),
+        ] {
+            assert_eq!(plain(rough(seconds)), expected);
+        }
     }
 
     #[test]

@@ -44,9 +44,20 @@ pub fn knee(network: &Network) -> f64 {
     Station::ALL.map(|station| knee_of(network, station)).into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// The load of the busiest server while most of the nodes are there.
-pub fn load(network: &Network) -> f64 {
-    SERVERS.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
+/// The load of a server while most of the nodes are there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerLoad {
+    /// The server.
+    pub station: Station,
+    /// Demand divided by capacity.
+    pub load: f64,
+}
+
+/// The server with the highest load.
+pub fn busiest_server(network: &Network) -> ServerLoad {
+    let loads =
+        SERVERS.map(|station| ServerLoad { station, load: network.nodes / knee_of(network, station) });
+    loads.into_iter().fold(loads[0], |most, other| if other.load > most.load { other } else { most })
 }
 
 /// The least `max(alone, skew) / demand` of all consecutive parts that hold at least half of a station's demand.

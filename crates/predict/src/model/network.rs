@@ -191,13 +191,12 @@ impl GatewayPart {
     /// A gateway is full when its requests or its data are, or when the requests are that it may have under way as a client.
     fn of(segment: &Segment, parameters: &StartParameters, scale: &Scale) -> Self {
         let Some(gateways) = parameters.forwarding else { return Self::default() };
-        let used = gateways.used(scale.nodes);
         let forwarded = segment.forwarded;
         let under_way = segment.asks.dot(&parameters.latency()) / parameters.in_flight;
         let limits = [forwarded.asks / gateways.rate, forwarded.bytes / gateways.data_rate, under_way];
         Self {
             wait: forwarded.waits * gateways.latency(),
-            demand: limits.into_iter().fold(0.0, f64::max) / used,
+            demand: limits.into_iter().fold(0.0, f64::max) * gateways.share_of_the_busiest(scale.nodes),
         }
     }
 }
@@ -206,6 +205,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
+    // Requests that a request finds before it, if those of others come by chance and take equal time. Source: Pollaczek and Khinchine.
+    let queue_of_others = scale.background / (2.0 * free);
     let targets = scale.targets(parameters);
     let (slower, own_answer) = match scale.shares_cores(demand.processes) {
         true => (parameters.time_shared, parameters.own_answer_shared),
@@ -215,7 +216,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
         let bytes = segment.bytes;
         let at_gateway = GatewayPart::of(segment, parameters, scale);
         let requests = segment.asks.metadata().max(segment.forwarded.asks);
-        let answers = segment.waits.dot(&latency) + at_gateway.wait;
+        let answers =
+            segment.waits.dot(&latency) + segment.waits.dot(&server) * queue_of_others + at_gateway.wait;
         let think = parameters.computing * segment.think + parameters.own_answer * segment.own_answers;
         let data = segment.awaited / parameters.client_rate;
         let chain = think + answers + data;

@@ -23,6 +23,8 @@ pub(super) struct StartEngine<'a> {
     capacity: StartParameters,
     /// At their median: the nodes of a gateway decide what is replayed, and few replays must serve many runs.
     gateways: Option<Gateways>,
+    /// The time of each run of the last point, without the launch. Unit: seconds.
+    pub(super) runs: Vec<f64>,
 }
 
 impl<'a> StartEngine<'a> {
@@ -33,7 +35,7 @@ impl<'a> StartEngine<'a> {
         let capacity = |key, figure: &Figure| if figure.is_open_rate(key) { figure.p90 } else { figure.p50 };
         let capacity = StartParameters::choose(profile, &capacity);
         let replays = Replays::new(scripts, profile, question);
-        Self { profile, question, replays, files, image, capacity, gateways }
+        Self { profile, question, replays, files, image, capacity, gateways, runs: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -78,11 +80,12 @@ impl<'a> StartEngine<'a> {
         let ModelRun { demand, network, times, .. } = self.times(nodes, median, Care::Exact);
         let launch = self.question.launch;
         let last_start = self.scale(nodes).last_start();
-        let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
+        let [mut mean, mut lower, mut upper] = [const { Vec::new() }; 3];
+        self.runs.clear();
         for run in runs {
             let ModelRun { times, network, .. } = self.times(nodes, run, Care::Quick);
             let bounds = Bounds::of(&network);
-            slowest.push(times.slowest);
+            self.runs.push(times.slowest);
             mean.push(times.mean);
             // The model's error stretches bounds as it stretches times, so that the medians stay in their order.
             let stretched = |bound: f64| last_start + run.error * (bound - last_start);
@@ -94,36 +97,38 @@ impl<'a> StartEngine<'a> {
             lower: Spread::of_runs(least, lower).p50 + launch,
             upper: Spread::of_runs(most, upper).p50 + launch,
         };
+        let capacity = self.capacity.clone();
+        let busiest = model::busiest_server(&self.unslowed(nodes, &capacity));
+        let backlog = network.nodes * network.demand()[busiest.station as usize];
         let once = demand.broadcast.unwrap_or_default();
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
         let detail = StartDetail {
-            waits: times.slowest - last_start - network.alone(),
+            waits: backlog.min(times.slowest - last_start - network.alone()),
             mean: Spread::of_runs(times.mean, mean).map(|seconds| seconds + launch),
-            load: model::load(&self.unslowed(nodes)),
+            load: busiest.load,
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
         };
         ForecastPoint {
             nodes,
             ranks: nodes.saturating_mul(u64::from(self.question.processes)),
-            seconds: Spread::of_runs(times.slowest, slowest).map(|seconds| seconds + launch),
+            seconds: Spread::of_runs(times.slowest, self.runs.clone()).map(|seconds| seconds + launch),
             bounds,
             bottleneck: bottleneck(&times.causes, &demand, median),
             detail,
         }
     }
 
-    /// Nodes from which on the busiest station is full, as `nodes` of them start.
-    pub(super) fn knee(&mut self, nodes: u64) -> f64 {
-        model::knee(&self.unslowed(nodes))
+    /// Nodes from which on the busiest station is full, as `nodes` of them start. Where only the least of a rate is known, so is this.
+    pub(super) fn knee(&mut self, nodes: u64, median: &StartParameters) -> f64 {
+        model::knee(&self.unslowed(nodes, median))
     }
 
     /// The network of nodes that do not slow each other down: its load says whether they would.
-    fn unslowed(&mut self, nodes: u64) -> Network {
+    fn unslowed(&mut self, nodes: u64, parameters: &StartParameters) -> Network {
         let clients = if self.question.is_warm { ClientState::Warm } else { ClientState::Cold };
-        let parameters = self.capacity.clone();
-        self.network(1.0, clients, &parameters, &self.scale(nodes)).1
+        self.network(1.0, clients, parameters, &self.scale(nodes)).1
     }
 
     /// One run of the model. Clients that know something from before are never slower for it: what a warm client asks is what
@@ -228,9 +233,9 @@ impl<'a> StartEngine<'a> {
     ) -> (Demand, Network) {
         let [own, shared] = self.crowds(clients, parameters, scale);
         let mut demand = own.map_or_else(Demand::default, |crowd| self.replays.slowed(slowed, crowd));
-        if let Some((crowd, gateways)) = shared.zip(self.gateways) {
+        if let Some(crowd) = shared {
             let shared = self.replays.slowed(slowed, crowd);
-            demand.through(&shared, scale.nodes / gateways.used(scale.nodes));
+            demand.through(&shared, f64::from(crowd.processes) / f64::from(self.question.processes));
         }
         if let Some(image) = self.question.changes.image {
             demand = from_image(&demand, self.image, image, parameters, scale, clients == ClientState::Warm);
@@ -354,7 +359,8 @@ fn bottleneck(causes: &Causes, demand: &Demand, parameters: &StartParameters) ->
         let operation = if station == Station::Metadata { costliest(demand, parameters) } else { None };
         (Bottleneck::Station(station, operation), causes.stations[station as usize])
     });
-    let all = own.into_iter().chain(stations);
+    // Of equals the first: a start that takes no time is decided by nothing shared.
+    let all = own.into_iter().chain(stations).rev();
     all.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Bottleneck::Own(OwnCause::Computing), |(cause, _)| cause)
 }
 

@@ -11,7 +11,7 @@ pub type StartForecast = Forecast<StartDetail, StartSummary>;
 pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
-    /// For other nodes, of a node that starts with the last ones, with every figure at its median. Unit: seconds.
+    /// At the busiest server, of a node that starts with the last ones, with every figure at its median. Unit: seconds.
     pub waits: f64,
     /// Demand divided by capacity, of the busiest server, while nodes do not slow each other down.
     pub load: f64,
@@ -25,8 +25,13 @@ pub struct StartDetail {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartSummary {
     /// The number of nodes at which a shared server, or the shared cores, are fully used; with more nodes, time grows in proportion
-    /// to their number. Calculated for the nodes of the last point; infinite when nothing is shared.
+    /// to their number. Calculated for the nodes of the last point; infinite when nothing is shared. No more than the least where only
+    /// the least of a rate is known.
     pub knee: f64,
+    /// The time of the last point with every figure at its median, the launch included. Unit: seconds.
+    pub at_medians: f64,
+    /// The time of the last point in each run, the launch included. Shape: in the order of the runs. Unit: seconds.
+    pub runs: Vec<f64>,
     /// Keys that were taken from the wide prior.
     pub assumed: Vec<&'static str>,
     /// Computing of one rank. Unit: seconds.

@@ -1,6 +1,6 @@
 //! Workload, profile and question in; points of a curve, with their spread, out.
 
-use super::engine::StartEngine;
+use super::engine::{Care, StartEngine};
 use super::point::{StartForecast, StartSummary};
 use super::replays::computing_before_a_request;
 use super::runs;
@@ -18,10 +18,14 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
     let runs = runs::runs(profile, question);
     let points: Vec<_> = question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).collect();
     let largest = points.last();
-    let sensitivities =
-        largest.map_or_else(Vec::new, |point| runs::sensitivities(&mut engine, &median, point));
+    let of_runs = engine.runs.iter().map(|seconds| seconds + question.launch).collect();
+    let sensitivities = largest.map_or_else(Vec::new, |point| runs::sensitivities(&mut engine, point.nodes));
     let summary = StartSummary {
-        knee: largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes)),
+        knee: largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes, &median)),
+        at_medians: largest.map_or(0.0, |point| {
+            engine.times(point.nodes, &median, Care::Quick).times.slowest + question.launch
+        }),
+        runs: of_runs,
         assumed: median.assumed.clone(),
         think: engine.think(),
         image_bytes: question.changes.image.map(|_| engine.image_bytes()),

@@ -96,7 +96,11 @@ impl<'a> Replays<'a> {
             rules,
             clients,
             processes: self.question.processes,
-            in_flight: parameters.in_flight.floor(),
+            // The limit is that of a network file system's client. Before an image stands the kernel's own.
+            in_flight: match self.question.changes.image {
+                Some(_) => f64::INFINITY,
+                None => parameters.in_flight.floor(),
+            },
         }
     }
 

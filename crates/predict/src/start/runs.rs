@@ -1,10 +1,9 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
 use super::engine::{Care, StartEngine};
-use super::point::StartDetail;
 use crate::StartParameters;
 use crate::chance::Chance;
-use crate::forecast::{DerivativeStep, FigureSensitivity, ForecastPoint};
+use crate::forecast::{DerivativeStep, FigureSensitivity};
 use crate::profile::{Figure, Profile};
 use crate::question::StartQuestion;
 
@@ -22,28 +21,18 @@ pub(super) fn runs(profile: &Profile, question: &StartQuestion) -> Vec<StartPara
     (0..samples).map(run).collect()
 }
 
-/// The change of a point's time with each figure, the launch included. Shape: sorted by the swing, largest first.
-pub(super) fn sensitivities(
-    engine: &mut StartEngine<'_>,
-    median: &StartParameters,
-    point: &ForecastPoint<StartDetail>,
-) -> Vec<FigureSensitivity> {
+/// The change of the time of so many nodes with each figure, the launch included. Shape: sorted by the swing, largest first.
+pub(super) fn sensitivities(engine: &mut StartEngine<'_>, nodes: u64) -> Vec<FigureSensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
-    // The point's p50 is the median of runs, not the time with every figure at its median: changes of the latter are scaled to it.
-    let last_start = engine.scale(point.nodes).last_start();
     // Replays at the point's own slowness are of the medians alone. A changed lifetime is compared with replays like its own.
     engine.replays.leave();
-    let at_medians = engine.times(point.nodes, median, Care::Quick).times.slowest - last_start;
-    let of_runs = point.seconds.p50 - launch - last_start;
-    let scale = if at_medians > 0.0 { of_runs / at_medians } else { 1.0 };
     let mut sensitivity = |figure: &&'static str| {
         // Each value of a lifetime is a replay, so one on one side has to do.
         let step = if is_lifetime(figure) { DerivativeStep::Up(STEP) } else { DerivativeStep::Both(STEP) };
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
             let parameters = StartParameters::choose(profile, &choice);
-            let times = engine.times(point.nodes, &parameters, Care::Quick).times;
-            Some(last_start + (times.slowest - last_start) * scale + launch)
+            Some(engine.times(nodes, &parameters, Care::Quick).times.slowest + launch)
         })
     };
     let mut found: Vec<FigureSensitivity> = KEYS

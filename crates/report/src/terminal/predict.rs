@@ -102,7 +102,11 @@ fn one(page: &mut Page, profile: &PredictProfile, inputs: &PredictInputs) {
     doubts(profile).iter().for_each(|text| page.entry("doubt", &plain(text), TextRole::Doubt));
     page.section("Start-up, slowest rank; at least, at most: medians of bounds", &points(&profile.points));
     plot(page, std::slice::from_ref(profile));
-    page.section("What the time depends on, at the largest number of nodes", &tornado(profile));
+    let title = format!(
+        "What the time depends on, at the largest number of nodes; at medians {}",
+        seconds(profile.seconds_at_medians)
+    );
+    page.section(&title, &tornado(profile));
 }
 
 fn about(profile: &PredictProfile) -> String {
@@ -144,12 +148,15 @@ fn time(point: &PredictPoint, launch: f64) -> String {
 
 fn knee(profile: &PredictProfile) -> String {
     match profile.knee_nodes {
+        Some(knee) if !profile.open_rates.is_empty() => {
+            let nodes = counted(knee.max(1.0) as u64, "node");
+            format!("at least {nodes}: no measurement fully used the server")
+        }
         Some(knee) if knee >= 1.0 => {
             let nodes = counted(knee.round() as u64, "node");
             format!("{nodes}: with more, the busiest stretch grows in proportion to their number")
         }
         Some(_) => "below one node: one alone fully uses a shared server, or the shared cores".to_owned(),
-        None if !profile.open_rates.is_empty() => "unknown: no measurement fully used the server".to_owned(),
         None => "none: nothing is shared".to_owned(),
     }
 }
@@ -274,6 +281,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile], inputs: &PredictInputs
         let Some(last) = profile.points.last() else { continue };
         let time = |value: f64| if last.may_fail { rough(value) } else { seconds(value) };
         let knee = match profile.knee_nodes {
+            Some(knee) if !profile.open_rates.is_empty() => format!(">{GLUE}{}", grouped(knee as u64)),
             Some(knee) if knee < 1.0 => "<1".to_owned(),
             Some(knee) => grouped(knee.round() as u64),
             None => "none".to_owned(),

@@ -91,8 +91,9 @@ pub(crate) fn narrowing_measurement(profile: &PredictProfile) -> Option<String> 
         }
         _ => "`quell calibrate DIR -o FILE --second-client WORDS` measures it",
     };
-    let (one, other) = (seconds(widest.seconds_at_p10), seconds(widest.seconds_at_p90));
-    Some(format!("`{}` alone makes it {one} to {other}: {how}", widest.figure))
+    let (one, other) = (widest.seconds_at_p10, widest.seconds_at_p90);
+    let (least, most) = (seconds(one.min(other)), seconds(one.max(other)));
+    Some(format!("the uncertainty of `{}` alone spans {least} to {most}: {how}", widest.figure))
 }
 
 /// Figures that `quell calibrate` cannot measure, beside those of gateways.

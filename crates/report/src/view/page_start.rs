@@ -74,7 +74,7 @@ fn tornado(profile: &PredictProfile) -> Option<Tornado> {
     Some(Tornado {
         name: clean(&profile.name),
         nodes: last.nodes,
-        seconds: last.seconds.p50,
+        seconds: profile.seconds_at_medians,
         figures: profile.sensitivities.iter().map(swing).filter(moves).collect(),
     })
 }

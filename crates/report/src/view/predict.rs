@@ -98,14 +98,18 @@ pub struct PredictProfile {
     pub note: Option<String>,
     /// Its place at the largest number of nodes, fastest first, from 1.
     pub rank: usize,
-    /// Those with a better place that it cannot be told apart from there: its p10 is below their p90. In order of their places.
+    /// Those with a better place that it cannot be told apart from there: its p10 is below their p90. Ways on one file system are compared
+    /// run by run: in more than one run of ten, this one is not 1.25 times as slow. In order of their places.
     pub overlaps: Vec<String>,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
     /// The number of nodes at which a shared server, or the shared cores, are fully used;
     /// with more nodes, time grows in proportion to their number; absent when nothing is
-    /// shared.
+    /// shared. At least so many where `open_rates` names a rate.
     pub knee_nodes: Option<f64>,
+    /// At the largest number of nodes, with every figure at its median: the time from which those of `sensitivities` differ.
+    /// `p50` is the median of runs, and may be another.
+    pub seconds_at_medians: f64,
     /// The figures that the time depends on at the largest number of nodes, largest swing first.
     pub sensitivities: Vec<PredictSensitivity>,
     /// Keys that it does not name and that were taken from the wide prior.
@@ -199,9 +203,10 @@ pub fn predict(
         kind: profile.kind.name().to_owned(),
         note: profile.note.clone(),
         rank: 1 + faster(last(prediction)),
-        overlaps: overlaps(predictions, prediction),
+        overlaps: overlaps(predictions, (profile, prediction)),
         points: prediction.points.iter().map(|found| point(found, question.launch)).collect(),
         knee_nodes: finite(prediction.summary.knee),
+        seconds_at_medians: prediction.summary.at_medians,
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
         assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),
         open_rates: profile.open_rates(),
@@ -238,20 +243,33 @@ pub fn peers_beside_reading(read: &StartForecast, peers: &StartForecast, skew: f
     pairs.map(beside).collect()
 }
 
-/// Names of the faster profiles whose range reaches into that of `own`, fastest first.
-fn overlaps(predictions: &[(Profile, StartForecast)], own: &StartForecast) -> Vec<String> {
-    let Some(own) = own.points.last().map(|point| point.seconds) else { return Vec::new() };
-    let at = |(profile, other): &(Profile, StartForecast)| {
-        Some((other.points.last()?.seconds, profile.name.clone()))
+/// Names of the faster profiles that `own` cannot be told apart from, fastest first.
+fn overlaps(
+    predictions: &[(Profile, StartForecast)],
+    (profile, forecast): (&Profile, &StartForecast),
+) -> Vec<String> {
+    let Some(own) = forecast.points.last().map(|point| point.seconds) else { return Vec::new() };
+    let at = |(other_profile, other): &(Profile, StartForecast)| {
+        let seconds = other.points.last()?.seconds;
+        let overlap = match figures(profile) == figures(other_profile) {
+            true => overlap_by_runs(&forecast.summary.runs, &other.summary.runs),
+            false => own.p10 < seconds.p90,
+        };
+        (seconds.p50 < own.p50 && overlap).then(|| (seconds, other_profile.name.clone()))
     };
-    let mut better: Vec<_> = predictions
-        .iter()
-        .filter_map(at)
-        .filter(|(other, _)| other.p50 < own.p50 && own.p10 < other.p90)
-        .collect();
+    let mut better: Vec<_> = predictions.iter().filter_map(at).collect();
     better.sort_by(|(one, _), (other, _)| one.p50.total_cmp(&other.p50));
     better.into_iter().map(|(_, name)| name).collect()
 }
+
+/// True if runs of a slower way and of a faster one are too often the same. What is uncertain of a file system is the same for both.
+fn overlap_by_runs(slower: &[f64], faster: &[f64]) -> bool {
+    let same = slower.iter().zip(faster).filter(|(slower, faster)| **slower < OWN_ERROR * **faster).count();
+    10 * same > slower.len()
+}
+
+/// The model's own error, by which two times may differ and be the same. 95 of 100 starts on the rig were predicted within it.
+const OWN_ERROR: f64 = 1.25;
 
 fn most_read(file: MostReadFile) -> PredictMostRead {
     let MostReadFile { is_image, share, servers, servers_at_once, data_servers } = file;

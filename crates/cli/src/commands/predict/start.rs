@@ -206,8 +206,11 @@ fn slept(scripts: &[StartScript]) -> Option<String> {
         let gaps = script.acts.iter().map(|act| act.think).chain([script.tail]);
         gaps.filter(|gap| *gap >= SLEEP).sum::<f64>()
     };
-    let longest = scripts.iter().map(gaps).fold(0.0, f64::max);
-    (longest >= LONG).then(|| {
+    let is_much = |script: &StartScript| {
+        let gaps = gaps(script);
+        (gaps >= LONG || (gaps >= SHORTEST && 2.0 * gaps >= script.think())).then_some(gaps)
+    };
+    scripts.iter().filter_map(is_much).max_by(f64::total_cmp).map(|longest| {
         format!(
             "{longest:.0} s passed in stretches of {SLEEP} s and more without a call, and count as computing: if the program slept, \
              `--think SECONDS` gives the time that it computes"
@@ -233,6 +236,9 @@ fn unknown_processor_time(profiles: &[Profile], question: &StartQuestion) -> Vec
 
 /// Programs that start seldom compute for so long in such stretches. Unit: seconds.
 const LONG: f64 = 10.0;
+
+/// Neither do they compute for half of their time in them, where that is no single one. Unit: seconds.
+const SHORTEST: f64 = 2.0;
 
 /// The share of calls that has to run beside others to be worth a note: a pipe of two programs is none.
 const SOME: f64 = 0.01;

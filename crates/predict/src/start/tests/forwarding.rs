@@ -146,3 +146,21 @@ fn nodes_forget_while_gateways_make_them_slow() {
     let found = asked(&profile, &on(1000)).seconds.p50;
     assert!((0.6 * every_level..1.05 * every_level).contains(&found), "{found} {every_level}");
 }
+
+/// Gateways that keep nothing, at nodes that do not divide by their number.
+#[test]
+fn the_gateway_with_the_most_nodes_decides_and_each_request_reaches_the_servers() {
+    let mut profile = profile();
+    profile.client.positive_seconds = Some(Figure::exact(0.0));
+    profile.client.directory_seconds = Some(Figure::exact(0.0));
+    profile.client.attribute_seconds = Some(Figure::exact(0.0));
+    profile.forwarding.gateway_requests_per_second = Some(Figure::exact(100.0));
+    let at = |nodes| asked(&profile, &StartQuestion { processes: 1, ..on(nodes) });
+    for (nodes, busiest) in [(10, 1.0), (11, 2.0), (19, 2.0), (20, 2.0), (25, 3.0)] {
+        let found = at(nodes);
+        let each = OF_A_WALK * 500.0;
+        assert!((found.seconds.p50 / (busiest * each / 100.0) - 1.0).abs() < 0.05, "{nodes}: {found:?}");
+        let reached = found.detail.operations.metadata() / (nodes as f64 * each);
+        assert!((reached - 1.0).abs() < 0.01, "{nodes}: {reached}");
+    }
+}
