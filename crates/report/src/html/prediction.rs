@@ -50,7 +50,7 @@ fn head(page: &PredictionPage) -> Markup {
                 ul {
                     li {
                         "More is asked of " (names.join(", "))
-                        " than its servers can do: expect failures beside long times."
+                        " than the servers can do: expect failures beside long times."
                     }
                 }
             }

@@ -166,8 +166,10 @@ class Curves {
             const [from, to] = [points[first], points[last]];
             const middle = points[Math.ceil((first + last) / 2)];
             if (!from || !to || !middle || (points.length > 1 && x(to.nodes) - x(from.nodes) < APART)) return [];
-            const end = x(middle.nodes) > this.width - APART;
-            const place = { x: x(middle.nodes) + (end ? -10 : 10), y: y(middle.seconds.p50) + 18, "text-anchor": end ? "end" : "start" };
+            const end = x(middle.nodes) + 10 + middle.bottleneck.length * CHARACTER > this.width + EDGE;
+            const place = {
+                x: x(middle.nodes) + (end ? -10 : 10), y: height(y)(middle.seconds.p50) + 18, "text-anchor": end ? "end" : "start",
+            };
             return [svg("text", { ...place, class: `name ink-${colour}` }, middle.bottleneck)];
         });
     }
@@ -306,7 +308,7 @@ function thinned(numbers: number[], scale: Scale, room: number): number[] {
 }
 
 /** The least time that each unit shows, and how long the unit is, in seconds. */
-const UNITS = [[172_800, 86_400, "days"], [7200, 3600, "h"], [120, 60, "min"], [1, 1, "s"], [1e-3, 1e-3, "ms"]] as const;
+const UNITS = [[86_400_000, 86_400, "d"], [172_800, 86_400, "days"], [7200, 3600, "h"], [120, 60, "min"], [1, 1, "s"], [1e-3, 1e-3, "ms"]] as const;
 
 /** A round time without needless digits. */
 function plain(time: number): string {
