@@ -306,7 +306,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l cache -d 'Keep the i
 complete -c quell -n "__fish_quell_using_subcommand run" -l site-cache -d 'Look for images in these directories of the site first, which are only read' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l cache-size -d 'Let the cache take so much, such as 500M or 20G; what was used least recently goes first' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
-all\t'One rank on each node, the one that comes first'
+all\t'One rank on each node, the one that comes first, whatever a stamp of `quell check` says'
 none\t'No rank'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'The effect of originals that have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'They answer for themselves, the image for all others'
 refresh\t'The same; and the image is made anew when the run is over, if it is the user\'s own'

@@ -40,14 +40,6 @@ pub struct Checked {
     pub(crate) staleness: Staleness,
 }
 
-impl Checked {
-    /// Tells whether not even names came or went that no recording looked for: then an image may be used without a check for a
-    /// while.
-    pub fn is_as_packed(&self) -> bool {
-        self.staleness.is_nothing()
-    }
-}
-
 /// Compares an image with its originals. A complete image whose directories this node does not all have is compared with
 /// nothing.
 ///

@@ -19,7 +19,7 @@ use crate::loaded::LoadedImage;
 use crate::notes::{NodeNote, NoteBoard};
 use crate::published::{Awaited, Claim, Publication, ToldOutcome};
 use crate::request::{
-    CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+    CheckFinding, CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
 };
 use crate::sharing::PeersTask;
 use crate::staleness::Staleness;
@@ -29,7 +29,7 @@ use crate::sys::process::SingleThreaded;
 /// A rank that may have to compare.
 pub(crate) struct Comparing<'r> {
     pub(crate) request: &'r RunRequest,
-    pub(crate) tell: &'r mut dyn FnMut(StaleOriginals<'_>),
+    pub(crate) tell: &'r mut dyn FnMut(CheckFinding<'_>),
     pub(crate) errands: Errands,
 }
 
@@ -65,7 +65,7 @@ impl Comparing<'_> {
         let OriginalsCheck::Compare { by, now, shared, .. } = self.request.check else {
             return Ok(Checked::default());
         };
-        let waits = by == CheckingRank::AnotherNode && shared && !self.is_vouched(image, now);
+        let waits = by == CheckingRank::AnotherNode && shared && self.vouched(image).is_none();
         let publication = self.publication(image);
         let board = image.memory.note_board();
         let awaited = match waits {
@@ -121,11 +121,12 @@ impl Comparing<'_> {
     /// Compares, unless a stamp says that it was done just now, and publishes the outcome if others wait for it, which
     /// `claim` may have promised already.
     fn compare(&mut self, image: &LoadedImage, claim: Option<Claim>) -> Result<Checked, RunError> {
-        let OriginalsCheck::Compare { by, parallelism, now, shared } = self.request.check else {
+        let OriginalsCheck::Compare { by, parallelism, now, shared, .. } = self.request.check else {
             return Ok(Checked::default());
         };
-        if self.is_vouched(image, now) {
-            return Ok(Checked::default());
+        if let Some(staleness) = self.vouched(image) {
+            (self.tell)(CheckFinding::Stamped);
+            return Ok(Checked { staleness, ..Checked::default() });
         }
         let publication = self.publication(image);
         let others_wait =
@@ -146,8 +147,9 @@ impl Comparing<'_> {
         Ok(checked)
     }
 
-    fn is_vouched(&self, image: &LoadedImage, now: u64) -> bool {
-        stamp::vouches(&self.request.image, image.image.index().identity(), self.request.trust, now)
+    fn vouched(&self, image: &LoadedImage) -> Option<Staleness> {
+        let OriginalsCheck::Compare { now, trusts_stamp: true, .. } = self.request.check else { return None };
+        stamp::vouched(&self.request.image, image.image.index().identity(), self.request.trust, now)
     }
 
     fn publication(&self, image: &LoadedImage) -> Publication<'_> {
@@ -164,7 +166,7 @@ impl Comparing<'_> {
             };
             self.errands.refresh = image.and_then(|image| self.refresh_errand(image, kept));
             let is_refreshed = self.errands.refresh.is_some();
-            (self.tell)(StaleOriginals { changes: &checked.changes, is_refreshed });
+            (self.tell)(CheckFinding::Changed(StaleOriginals { changes: &checked.changes, is_refreshed }));
         }
     }
 

@@ -79,7 +79,8 @@ pub use notes::NodeNote;
 pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
 pub use peers::PATIENCE_FOR_PEERS;
 pub use request::{
-    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy,
+    CheckFinding, CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals,
+    StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};
 pub use scratch::{

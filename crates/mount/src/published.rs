@@ -55,13 +55,13 @@ struct Outcome {
     checked: u64,
     changes: u64,
     altered: Vec<u64>,
-    renewed: Vec<(u64, Renewed)>,
+    renewed: Vec<(u64, RenewedAttributes)>,
     appeared: Vec<(u64, Vec<u8>)>,
 }
 
-/// Attributes of a directory.
+/// Attributes of a directory in which names may have come and gone.
 #[derive(Debug, Serialize, Deserialize)]
-struct Renewed {
+pub(crate) struct RenewedAttributes {
     permissions: u16,
     uid: u32,
     gid: u32,
@@ -313,7 +313,7 @@ pub(crate) fn remove_own(path: &Path, inode: u64) {
     }
 }
 
-impl From<&Attributes> for Renewed {
+impl From<&Attributes> for RenewedAttributes {
     fn from(it: &Attributes) -> Self {
         Self {
             permissions: it.permissions,
@@ -329,8 +329,8 @@ impl From<&Attributes> for Renewed {
     }
 }
 
-impl From<Renewed> for Attributes {
-    fn from(it: Renewed) -> Self {
+impl From<RenewedAttributes> for Attributes {
+    fn from(it: RenewedAttributes) -> Self {
         let time = |(seconds, nanoseconds)| Timestamp { seconds, nanoseconds };
         Self {
             kind: FileKind::Directory,

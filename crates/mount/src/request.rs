@@ -14,7 +14,7 @@ use crate::sharing::PeersTask;
 /// The comparison of the image with its originals before this rank's command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OriginalsCheck {
-    /// This rank compares if `by` names it, unless a [`stamp`](crate::stamp) vouches for the image.
+    /// This rank compares if `by` names it, unless a [`stamp`](crate::stamp) that may count vouches for the image.
     Compare {
         /// The rank of the node that compares.
         by: CheckingRank,
@@ -23,6 +23,8 @@ pub enum OriginalsCheck {
         parallelism: usize,
         /// The present time, for the stamp. **Unit** seconds since 1970.
         now: u64,
+        /// False if the originals are to be compared whatever a stamp says.
+        trusts_stamp: bool,
         /// True if the first ranks of other nodes wait for the outcome.
         shared: bool,
     },
@@ -53,6 +55,15 @@ pub enum StalePolicy {
     Plain,
     /// The rank that compares does not start its command: [`RunError::Stale`](crate::RunError::Stale). Others do not wait.
     Refuse,
+}
+
+/// A finding before the command starts.
+#[derive(Debug, Clone, Copy)]
+pub enum CheckFinding<'a> {
+    /// Originals have changed.
+    Changed(StaleOriginals<'a>),
+    /// A stamp vouches for them, so they were not compared.
+    Stamped,
 }
 
 /// Originals that have changed, and answer for themselves.

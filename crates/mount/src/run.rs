@@ -23,7 +23,7 @@ use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
 use crate::rendezvous::{MeetingPlace, NamespaceKey};
 use crate::request::{
-    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+    CheckFinding, CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StalePolicy, bytes,
     umask,
 };
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
@@ -37,7 +37,7 @@ use crate::wrapper::{Reports, stay_behind};
 /// `tell` is told by the rank that compares what is served from the originals.
 ///
 /// **Errors** see [`RunError`].
-pub fn run(request: &RunRequest, tell: &mut dyn FnMut(StaleOriginals<'_>)) -> Result<Infallible, RunError> {
+pub fn run(request: &RunRequest, tell: &mut dyn FnMut(CheckFinding<'_>)) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;

@@ -8,6 +8,7 @@
 //! image 5317d1873e19...       the image's identity: a stamp says nothing of another image of the same name
 //! checked 1764000000          seconds since 1970, by the clock of the node that compared
 //! lifetime 600                seconds
+//! renewed [7,{...}]           a directory in which names may have come and gone, by its number in the image; one line each
 //! sum 0a1b2c3d4e5f6071        BLAKE3 of the lines above, cut
 //! ```
 //!
@@ -17,16 +18,20 @@
 //! A user who may rename or link in the directory could put an old stamp back, so stamps count only in directories that no
 //! other user can write to.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use quell_base::files::WalkedPath;
-use quell_image::ImageIdentity as Identity;
+use quell_image::{Attributes, ImageIdentity as Identity, Nid};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::check::Checked;
 use crate::error::OsError;
 use crate::loaded::{ImageTrust, verify_owner};
+use crate::published::RenewedAttributes;
+use crate::staleness::Staleness;
 use crate::stats::replace_file;
 
 /// The lag that the clock of a node may have behind that of the comparing node. Unit: seconds. Nodes of a cluster keep time
@@ -39,8 +44,8 @@ pub const LONGEST: u64 = 24 * 3600;
 /// First line, with the version.
 const FIRST: &str = "quell-checked 1";
 
-/// More than any stamp has.
-const LENGTH_MAX: usize = 4096;
+/// The longest stamp: it has room for thousands of directories.
+const LENGTH_MAX: usize = 1 << 20;
 
 /// The time at which an image was compared with its originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +63,18 @@ pub fn path_of(image: &Path) -> PathBuf {
     image.with_file_name(name)
 }
 
-/// Leaves `stamp` beside the image at `image`, readable by those who may read that.
+/// Leaves `stamp` of a comparison that found no change beside the image at `image`, readable by those who may read that.
 ///
-/// **Errors** What the system said, usually of a directory that may not be written to.
-pub fn leave(image: &Path, identity: Identity, stamp: Stamp) -> Result<PathBuf, OsError> {
+/// **Errors** What the system said, usually of a directory that may not be written to; `FBIG` if names came and went in too many
+/// directories.
+pub fn leave(image: &Path, identity: Identity, stamp: Stamp, checked: &Checked) -> Result<PathBuf, OsError> {
     let path = path_of(image);
     let readers = rustix::fs::stat(image)?.st_mode & 0o044;
-    replace_file(&path, Mode::from_raw_mode(0o600 | readers), text(identity, stamp).as_bytes())?;
+    let text = text(identity, stamp, &checked.staleness.renewed);
+    if text.len() > LENGTH_MAX {
+        return Err(Errno::FBIG.into());
+    }
+    replace_file(&path, Mode::from_raw_mode(0o600 | readers), text.as_bytes())?;
     Ok(path)
 }
 
@@ -96,8 +106,8 @@ pub fn withdraw(image: &Path) -> Result<(), OsError> {
     }
 }
 
-/// Tells whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
-pub(crate) fn vouches(image: &Path, identity: Identity, trust: ImageTrust, now: u64) -> bool {
+/// The outcome of the comparison that a stamp beside the image at `image` tells of; `None` if the image `identity` needs one at `now`.
+pub(crate) fn vouched(image: &Path, identity: Identity, trust: ImageTrust, now: u64) -> Option<Staleness> {
     let read = || {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         let way = WalkedPath::walk(&path_of(image)).ok()?;
@@ -109,7 +119,8 @@ pub(crate) fn vouches(image: &Path, identity: Identity, trust: ImageTrust, now: 
         verify_owner(&rustix::fs::fstat(&file).ok()?, trust).ok()?;
         parse(&read_short(&file)?, identity)
     };
-    read().is_some_and(|stamp| lives(stamp, now))
+    let (stamp, renewed) = read()?;
+    lives(stamp, now).then(|| Staleness { renewed, ..Staleness::default() })
 }
 
 fn lives(stamp: Stamp, now: u64) -> bool {
@@ -118,27 +129,45 @@ fn lives(stamp: Stamp, now: u64) -> bool {
     not_from_the_future && age < stamp.lifetime.min(LONGEST)
 }
 
-fn text(identity: Identity, stamp: Stamp) -> String {
+/// Directories whose names are known no further than they were compared, with their attributes then.
+type RenewedDirectories = HashMap<Nid, Attributes>;
+
+fn text(identity: Identity, stamp: Stamp, renewed: &RenewedDirectories) -> String {
     let Stamp { checked, lifetime } = stamp;
-    let said = format!("{FIRST}\nimage {identity}\nchecked {checked}\nlifetime {lifetime}\n");
+    let mut said = format!("{FIRST}\nimage {identity}\nchecked {checked}\nlifetime {lifetime}\n");
+    let mut directories: Vec<_> =
+        renewed.iter().map(|(nid, now)| (nid.value(), RenewedAttributes::from(now))).collect();
+    directories.sort_unstable_by_key(|(nid, _)| *nid);
+    for directory in directories {
+        let directory = serde_json::to_string(&directory).expect("numbers are written");
+        said += &format!("{RENEWED}{directory}\n");
+    }
     format!("{said}sum {}\n", sum(&said))
 }
+
+const RENEWED: &str = "renewed ";
 
 fn sum(said: &str) -> String {
     blake3::hash(said.as_bytes()).to_hex()[..16].to_owned()
 }
 
 /// Reads the stamp of the image `identity`; `None` for anything that [`text`] would not have written.
-fn parse(text: &str, identity: Identity) -> Option<Stamp> {
+fn parse(text: &str, identity: Identity) -> Option<(Stamp, RenewedDirectories)> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let stamp =
         Stamp { checked: value("checked")?.parse().ok()?, lifetime: value("lifetime")?.parse().ok()? };
-    (text == self::text(identity, stamp)).then_some(stamp)
+    let directory = |line: &str| {
+        let (nid, now) = serde_json::from_str::<(u64, RenewedAttributes)>(line).ok()?;
+        Some((Nid::new(nid), now.into()))
+    };
+    let renewed = text.lines().filter_map(|line| line.strip_prefix(RENEWED));
+    let renewed = renewed.map(directory).collect::<Option<RenewedDirectories>>()?;
+    (text == self::text(identity, stamp, &renewed)).then_some((stamp, renewed))
 }
 
 /// The text of the file, if it is short enough to be a stamp.
 fn read_short(file: &OwnedFd) -> Option<String> {
-    let mut bytes = vec![0; LENGTH_MAX];
+    let mut bytes = vec![0; LENGTH_MAX + 1];
     let mut filled = 0;
     while filled < bytes.len() {
         match rustix::io::read(file.as_fd(), &mut bytes[filled..]) {
@@ -165,6 +194,12 @@ pub(crate) mod tests {
         write(&tree, &directory.path().join("i"), Audience::Owner, &mut |_| {}).unwrap().identity
     }
 
+    fn renewed() -> RenewedDirectories {
+        let now = quell_image::original::attributes_of(Path::new("/")).unwrap();
+        let now = Attributes::from(RenewedAttributes::from(&now));
+        [(Nid::new(9), now), (Nid::new(7), now)].into()
+    }
+
     #[test]
     fn a_stamp_lives_for_its_time_and_clocks_may_differ_a_little() {
         let stamp = Stamp { checked: 1_000_000, lifetime: 600 };
@@ -188,8 +223,8 @@ pub(crate) mod tests {
     fn only_a_whole_stamp_of_the_same_image_counts() {
         let stamp = Stamp { checked: 17, lifetime: 600 };
         let image = identity();
-        let whole = text(image, stamp);
-        assert_eq!(parse(&whole, image), Some(stamp));
+        let whole = text(image, stamp, &renewed());
+        assert_eq!(parse(&whole, image), Some((stamp, renewed())));
         for length in 0..whole.len() {
             assert_eq!(parse(&whole[..length], image), None);
         }
@@ -209,17 +244,20 @@ pub(crate) mod tests {
         let path = directory.path().join("app.qimg");
         std::fs::write(&path, "").unwrap();
         let (image, stamp) = (identity(), Stamp { checked: 100, lifetime: 10 });
-        let left = leave(&path, image, stamp).unwrap();
+        let staleness = Staleness { renewed: renewed(), ..Staleness::default() };
+        let checked = Checked { staleness: staleness.clone(), ..Checked::default() };
+        let left = leave(&path, image, stamp, &checked).unwrap();
         assert_eq!(left, directory.path().join("app.qimg.checked"));
         let mode = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o777;
         assert_eq!(mode(&left), 0o600 | mode(&path) & 0o044);
-        assert!(vouches(&path, image, ImageTrust::OwnerOrRoot, 105));
-        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 110));
+        let vouched = |now| vouched(&path, image, ImageTrust::OwnerOrRoot, now);
+        assert_eq!(vouched(105), Some(staleness));
+        assert_eq!(vouched(110), None);
         rustix::fs::chmod(&left, Mode::from_raw_mode(0o666)).unwrap();
-        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 105), "any user could have written it");
+        assert_eq!(vouched(105), None, "any user could have written it");
         std::fs::rename(&left, directory.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", &left).unwrap();
-        assert!(!vouches(&path, image, ImageTrust::OwnerOrRoot, 105), "a link");
+        assert_eq!(vouched(105), None, "a link");
         withdraw(&path).unwrap();
         withdraw(&path).unwrap();
         assert!(!left.exists());

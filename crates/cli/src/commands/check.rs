@@ -29,11 +29,8 @@ pub(crate) fn run(flags: &CheckOriginals, printer: &mut Printer) -> Result<u8, F
     let checked = quell_mount::check::check(&opened, path, flags.jobs.into()).map_err(refused)?;
     let seconds = began.elapsed().as_secs_f64();
     let left = match checked.changes.is_empty() {
-        true if flags.valid_for.0 > 0 && is_compared(&checked) && !checked.is_as_packed() => {
-            Err("names came or went in its directories, which concerns no recorded program".to_owned())
-        }
         true if flags.valid_for.0 > 0 && is_compared(&checked) => {
-            leave(path, &opened, flags, checked_at).map(Some)
+            leave(path, &opened, flags, checked_at, &checked).map(Some)
         }
         true => Ok(None),
         // The stamp of an earlier check no longer holds.
@@ -86,13 +83,14 @@ fn leave(
     path: &Path,
     opened: &images::OpenedImage,
     flags: &CheckOriginals,
-    checked: u64,
+    checked_at: u64,
+    checked: &Checked,
 ) -> Result<LeftStamp, String> {
     if !flags.trust && !stamp::may_count(path) {
         return Err("others can write to the directory, or to one above it".to_owned());
     }
-    let stamp = Stamp { checked, lifetime: flags.valid_for.0 };
-    match stamp::leave(path, opened.index().identity(), stamp) {
+    let stamp = Stamp { checked: checked_at, lifetime: flags.valid_for.0 };
+    match stamp::leave(path, opened.index().identity(), stamp, checked) {
         Ok(left) => Ok(LeftStamp { path: shown(&left), until: stamp.checked + stamp.lifetime }),
         Err(OsError(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS))) => {
             Err(format!("{} (the directory may not be written to)", OsError(errno)))

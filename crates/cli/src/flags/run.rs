@@ -217,7 +217,7 @@ pub enum CheckFlag {
     /// The first rank of the job.
     #[default]
     First,
-    /// One rank on each node, the one that comes first.
+    /// One rank on each node, the one that comes first, whatever a stamp of `quell check` says.
     All,
     /// No rank.
     None,

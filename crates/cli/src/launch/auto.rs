@@ -24,7 +24,9 @@ use quell_cache::{
     SettledReason, Subject,
 };
 use quell_image::write::Audience;
-use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
+use quell_mount::{
+    CheckFinding, ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals,
+};
 use quell_pack::PackOptions;
 use quell_record::{
     EngineChoice, LeftoverPolicy, Listener, RecordError, RecordRequest, RecordedScope, StartLimits,
@@ -151,7 +153,11 @@ impl Auto<'_> {
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
-        let mut tell = |stale: StaleOriginals<'_>| self.tell(&stale);
+        let mut tell = |found: CheckFinding<'_>| {
+            if let CheckFinding::Changed(stale) = found {
+                self.tell(&stale);
+            }
+        };
         match quell_mount::run(&request, &mut tell) {
             Ok(never) => match never {},
             Err(error) => self.after_failure(error, found),

@@ -13,8 +13,8 @@ use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::shell::{quoted, quoted_name};
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::{
-    CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
-    OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy,
+    CheckFinding, CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
+    OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy, stamp,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -43,10 +43,13 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     let (learn, refresh) = (learn(flags, place.as_ref()), refresh(flags));
     let request = request(flags, flags.image.clone(), (learn, refresh), place.as_ref(), began);
     let speaks = is_on_first_node(place.as_ref());
-    let mut tell = |stale: StaleOriginals<'_>| {
-        if speaks {
-            warn_of_stale_sources(&flags.image, &stale, printer);
-        }
+    let mut tell = |found: CheckFinding<'_>| match found {
+        _ if !speaks => {}
+        CheckFinding::Changed(stale) => warn_of_stale_sources(&flags.image, &stale, printer),
+        CheckFinding::Stamped => printer.talk(&format!(
+            "originals not compared: `{}` says that they were; `--check all` compares",
+            shown(stamp::path_of(&flags.image))
+        )),
     };
     let error = match quell_mount::run(&request, &mut tell) {
         Ok(never) => match never {},
@@ -216,7 +219,8 @@ fn check(flags: &Run, place: Option<&RankPlace>) -> OriginalsCheck {
         CheckFlag::First | CheckFlag::All => checker(place),
     };
     let now = host::now() as u64;
-    OriginalsCheck::Compare { by, parallelism: DEFAULT_PARALLELISM, now, shared }
+    let trusts_stamp = flags.check != CheckFlag::All;
+    OriginalsCheck::Compare { by, parallelism: DEFAULT_PARALLELISM, now, trusts_stamp, shared }
 }
 
 /// The rank that compares for the job: the first of the first node. Where a launcher does not number the nodes it is rank 0,

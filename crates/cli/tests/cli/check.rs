@@ -53,8 +53,10 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
         assert_eq!(test.path("app.qimg.checked").metadata().unwrap().mode() & 0o777, 0o600);
         // A change that a rank would find if it compared.
         test.write("env/lib/a.txt", "changed\n");
-        assert_eq!(status(&run_as(&test, 0, "first")), Some(0), "trusts the stamp");
-        assert_eq!(status(&run_as(&test, 0, "all")), Some(0));
+        let trusting = run_as(&test, 0, "first");
+        let told = "quell: originals not compared: `app.qimg.checked` says that they were; `--check all` compares\n";
+        assert_eq!((status(&trusting), trusting.stderr.as_str()), (Some(0), told));
+        assert_eq!(status(&run_as(&test, 0, "all")), Some(1), "the stamp is none for `--check all`");
         let whole = test.read_text("app.qimg.checked");
         test.write_mode("app.qimg.checked", &whole[..whole.len() - 1], 0o600);
         assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "cut short");
@@ -121,8 +123,14 @@ fn privileged_image_and_trace_may_lie_in_a_directory_that_the_image_answers_for(
         let plain = test.run(&["env/bin/app"]);
         assert_eq!(test.quell(&run), plain);
         let checked = test.quell(&["check", "env/lib/app.qimg"]);
-        assert!(checked.stderr.contains("cannot leave `env/lib/app.qimg.checked`"), "{checked}");
+        assert!(checked.stderr.contains("ranks trust that for 10 minutes"), "{checked}");
         assert_eq!(status(&checked), Some(0));
+        test.silence();
+        // The stamp knows that the image's own name came.
+        let stamped =
+            test.script("$quell run env/lib/app.qimg -- sh -c 'env/bin/app; test -e env/lib/app.qimg'");
+        assert!(stamped.stderr.contains("originals not compared"), "{stamped}");
+        assert_eq!((status(&stamped), stamped.stdout), (Some(0), test.run(&["env/bin/app"]).stdout));
         test.write("env/lib/other", "");
         assert_eq!(status(&test.quell(&["check", "env/lib/app.qimg"])), Some(1));
     }

@@ -73,6 +73,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
             "--check" => {
                 request.check = OriginalsCheck::Compare {
+                    trusts_stamp: true,
                     by: CheckingRank::ThisRank,
                     parallelism: 32,
                     now: 0,
