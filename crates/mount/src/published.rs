@@ -27,14 +27,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use quell_base::files::{WalkedPath, directory_of, read_private};
-use quell_image::{Attributes, DeviceNumber, FileKind, ImageIdentity, Nid, Timestamp};
+use quell_image::{ImageIdentity, Nid};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::notes::{NodeNote, NoteBoard};
 use crate::peers::PATIENCE_FOR_PEERS;
-use crate::staleness::Staleness;
+use crate::staleness::{RenewedAttributes, Staleness};
 use crate::stamp::{SKEW, is_private};
 
 /// The place of a job's outcome.
@@ -57,20 +57,6 @@ struct Outcome {
     altered: Vec<u64>,
     renewed: Vec<(u64, RenewedAttributes)>,
     appeared: Vec<(u64, Vec<u8>)>,
-}
-
-/// Attributes of a directory in which names may have come and gone.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RenewedAttributes {
-    permissions: u16,
-    uid: u32,
-    gid: u32,
-    size: u64,
-    nlink: u32,
-    mtime: (i64, u32),
-    ctime: (i64, u32),
-    inode: u64,
-    device: u64,
 }
 
 const VERSION: u32 = 1;
@@ -310,41 +296,6 @@ impl Drop for Claim {
 pub(crate) fn remove_own(path: &Path, inode: u64) {
     if rustix::fs::lstat(path).is_ok_and(|stat| stat.st_ino == inode) {
         let _gone_already = rustix::fs::unlink(path);
-    }
-}
-
-impl From<&Attributes> for RenewedAttributes {
-    fn from(it: &Attributes) -> Self {
-        Self {
-            permissions: it.permissions,
-            uid: it.uid,
-            gid: it.gid,
-            size: it.size,
-            nlink: it.nlink,
-            mtime: (it.mtime.seconds, it.mtime.nanoseconds),
-            ctime: (it.ctime.seconds, it.ctime.nanoseconds),
-            inode: it.inode,
-            device: it.device,
-        }
-    }
-}
-
-impl From<RenewedAttributes> for Attributes {
-    fn from(it: RenewedAttributes) -> Self {
-        let time = |(seconds, nanoseconds)| Timestamp { seconds, nanoseconds };
-        Self {
-            kind: FileKind::Directory,
-            permissions: it.permissions,
-            uid: it.uid,
-            gid: it.gid,
-            size: it.size,
-            nlink: it.nlink,
-            rdev: DeviceNumber::default(),
-            mtime: time(it.mtime),
-            ctime: time(it.ctime),
-            inode: it.inode,
-            device: it.device,
-        }
     }
 }
 

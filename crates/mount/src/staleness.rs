@@ -6,7 +6,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quell_image::{Attributes, Coverage, FileContent, FileKind, Image, Nid, NodeUse};
+use quell_image::{
+    Attributes, Coverage, DeviceNumber, FileContent, FileKind, Image, Nid, NodeUse, Timestamp,
+};
+use serde::{Deserialize, Serialize};
 
 /// The outcome of a check, for those who answer from the image.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -67,5 +70,54 @@ pub(crate) fn is_compared<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &A
             true
         }
         _ => image.usage(nid).is_ok_and(|usage| usage == NodeUse::Touched),
+    }
+}
+
+/// The attributes of a renewed directory as they are written: a file and a note for other nodes, and a stamp have them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RenewedAttributes {
+    permissions: u16,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    nlink: u32,
+    mtime: (i64, u32),
+    ctime: (i64, u32),
+    inode: u64,
+    device: u64,
+}
+
+impl From<&Attributes> for RenewedAttributes {
+    fn from(it: &Attributes) -> Self {
+        Self {
+            permissions: it.permissions,
+            uid: it.uid,
+            gid: it.gid,
+            size: it.size,
+            nlink: it.nlink,
+            mtime: (it.mtime.seconds, it.mtime.nanoseconds),
+            ctime: (it.ctime.seconds, it.ctime.nanoseconds),
+            inode: it.inode,
+            device: it.device,
+        }
+    }
+}
+
+impl From<RenewedAttributes> for Attributes {
+    fn from(it: RenewedAttributes) -> Self {
+        let time = |(seconds, nanoseconds)| Timestamp { seconds, nanoseconds };
+        Self {
+            kind: FileKind::Directory,
+            permissions: it.permissions,
+            uid: it.uid,
+            gid: it.gid,
+            size: it.size,
+            nlink: it.nlink,
+            rdev: DeviceNumber::default(),
+            mtime: time(it.mtime),
+            ctime: time(it.ctime),
+            inode: it.inode,
+            device: it.device,
+        }
     }
 }

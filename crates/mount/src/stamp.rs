@@ -30,8 +30,7 @@ use rustix::io::Errno;
 use crate::check::Checked;
 use crate::error::OsError;
 use crate::loaded::{ImageTrust, verify_owner};
-use crate::published::RenewedAttributes;
-use crate::staleness::Staleness;
+use crate::staleness::{RenewedAttributes, Staleness};
 use crate::stats::replace_file;
 
 /// The lag that the clock of a node may have behind that of the comparing node. Unit: seconds. Nodes of a cluster keep time
