@@ -93,11 +93,14 @@ pub struct Run {
     #[command(flatten)]
     pub gathering: GatherFlags,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output", "scratch", "gather", "buffer"], trailing_var_arg = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
     /// No image is on the line, and none is looked for.
     #[arg(skip)]
     pub imageless: bool,
+    /// `--` stands where an image is needed.
+    #[arg(skip)]
+    pub lacks_image: bool,
 }
 
 /// The flags by which the output of all ranks of a node becomes one stream.
@@ -171,7 +174,7 @@ pub enum OpenMode {
 impl Run {
     /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, `--scratch`, `--gather`
     /// or `--buffer`, where `--` stands before it or nothing behind.
-    pub(crate) fn settle(&mut self, is_separated: impl FnOnce() -> bool) {
+    pub(crate) fn settle(&mut self, is_separated: impl Fn() -> bool) {
         let is_local = !self.local.scratch.is_empty()
             || !self.gathering.gather.is_empty()
             || !self.buffers.buffer.is_empty();
@@ -179,6 +182,8 @@ impl Run {
         self.imageless = needs_none && !self.auto.auto && (self.command.is_empty() || is_separated());
         if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
+        } else {
+            self.lacks_image = self.command.is_empty() && is_separated();
         }
     }
 }

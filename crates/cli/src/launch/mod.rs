@@ -27,13 +27,17 @@ pub(crate) use maker::{MAKER, make_waiting, maker};
 pub(crate) use nested::wrapped_run;
 pub(crate) use plain::plain;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OURS};
 use crate::flags::Run;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::shell::quoted_name;
 
 /// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
+    if flags.command.is_empty() {
+        return Err(stands_alone(flags));
+    }
     if !flags.disable {
         count_clients(flags)?;
         output::collect(flags, *printer)?;
@@ -47,6 +51,17 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         }
         _ => image::in_image(flags, printer),
     }
+}
+
+/// One word is on the line, and image and command are needed.
+fn stands_alone(flags: &Run) -> Failure {
+    let failure = match flags.lacks_image {
+        true => Failure::message("no image is named before `--`")
+            .hint("quell run IMG -- CMD, or quell run --auto -- CMD"),
+        false => Failure::message("no command is named after the image")
+            .hint(format!("quell run {} -- CMD", quoted_name(&flags.image))),
+    };
+    failure.status(OURS)
 }
 
 /// Goes on in a child whose end is counted, if there is a file of statistics for it. One node's counters are enough to compare, and

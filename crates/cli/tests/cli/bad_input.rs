@@ -56,7 +56,6 @@ fn unknown_flags_and_missing_arguments() {
     $ quell run --require => 125
     error: the following required arguments were not provided:
       <IMG>
-      <CMD>...
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...
@@ -66,6 +65,12 @@ fn unknown_flags_and_missing_arguments() {
            quell run [OPTIONS] --buffer DIR -- CMD [ARG]...
 
     For more information, try '--help'.
+    $ quell run -- true => 125
+    quell: error: no image is named before `--`
+    hint: quell run IMG -- CMD, or quell run --auto -- CMD
+    $ quell run --require app.qimg => 125
+    quell: error: no command is named after the image
+    hint: quell run app.qimg -- CMD
     $ quell run app.qimg --check some -- true => 125
     error: invalid value 'some' for '--check <CHECK>'
       [possible values: first, all, none]
