@@ -251,6 +251,8 @@ impl Auto<'_> {
         if let Some(reason) = self.out_of_question() {
             self.describe(&entry, subject);
             self.settle(&entry, reason);
+            self.printer
+                .advise("quell run --auto --root DIR -- CMD packs below DIR, whatever its file system");
             return Ok(self.plain());
         }
         if entry.is_locked() {
