@@ -32,23 +32,27 @@ use crate::flags::Run;
 use crate::host;
 use crate::printer::Printer;
 use quell_base::shell::quoted_name;
+use std::time::Instant;
 
 /// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     if flags.command.is_empty() {
         return Err(stands_alone(flags));
     }
+    let mut stats = flags.stats.as_deref();
     if !flags.disable {
         count_clients(flags)?;
         output::collect(flags, *printer)?;
         scratch::enter(flags, *printer)?;
+        if flags.imageless && !flags.buffers.buffer.is_empty() {
+            // From here on, writes are those of programs in the table of `--buffer`.
+            quell_mount::note_plain_run(stats.take(), Instant::now()).map_err(plain::explain)?;
+        }
         buffer::enter(flags, *printer)?;
     }
     match (flags.auto.auto, flags.imageless) {
         (true, _) => auto::by_itself(flags, printer),
-        (_, true) => {
-            Err(plain::plain_with_stats(&flags.command, flags.stats.as_deref(), std::time::Instant::now()))
-        }
+        (_, true) => Err(plain::plain_with_stats(&flags.command, stats, Instant::now())),
         _ => image::in_image(flags, printer),
     }
 }
