@@ -18,6 +18,7 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{ModeFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images, traces};
+use quell_base::number::counted;
 use quell_base::{RankPlace, shown};
 use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
@@ -196,8 +197,9 @@ impl Auto<'_> {
             }
             RunError::Stale { changes, .. } => {
                 self.say(&format!(
-                    "{} originals have changed: this run is plain, and the image is made anew",
-                    changes.len()
+                    "{} {} changed: this run is plain, and the image is made anew",
+                    counted(changes.len() as u64, "original"),
+                    if changes.len() == 1 { "has" } else { "have" }
                 ));
                 images::first_changes(changes).iter().for_each(|change| self.explain(change));
                 if let (true, Some((entry, _))) = (self.is_first, &found.own) {

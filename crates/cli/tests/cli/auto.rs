@@ -622,7 +622,7 @@ fn privileged_a_recording_that_waits_becomes_an_image() {
         assert!(listed.contains("recorded"), "{who}: {listed}");
     };
     wait("the epilogue");
-    assert_eq!(auto(&test, "$quell cache make").succeeds(), "1 images made\n");
+    assert_eq!(auto(&test, "$quell cache make").succeeds(), "1 image made\n");
     assert_eq!(originals(&test, "0"), Some(0));
     test.silence();
     wait("the next job");
