@@ -26,7 +26,7 @@ use quell_cache::{
 };
 use quell_image::write::Audience;
 use quell_mount::{ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals};
-use quell_pack::PackOptions;
+use quell_pack::{PackOptions, RootsBy};
 use quell_record::{
     EngineChoice, LeftoverPolicy, Listener, RecordError, RecordRequest, RecordedScope, StartLimits,
     TraceBarrier, TracePurpose,
@@ -390,7 +390,9 @@ impl Auto<'_> {
         subject: &Subject,
     ) -> Result<(), Option<String>> {
         let mut roots = self.roots();
+        let mut roots_by = RootsBy::User;
         if roots.is_empty() {
+            roots_by = RootsBy::Quell;
             let table = quell_base::mountinfo::own_table();
             let search = std::env::var_os("PATH");
             roots = software::directories(subject, &key_variables(), search.as_deref(), &table);
@@ -399,7 +401,7 @@ impl Auto<'_> {
             return Err(None);
         }
         let audience = if cache.is_public() { Audience::Everyone } else { Audience::Owner };
-        let options = PackOptions { roots, audience, ..PackOptions::default() };
+        let options = PackOptions { roots, roots_by, audience, ..PackOptions::default() };
         let name = CacheEntry::blank_image();
         let directory = std::env::current_dir().unwrap_or_default();
         quell_pack::pack_blank(&self.flags.command, &entry.file(&name), &options, directory)

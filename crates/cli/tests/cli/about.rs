@@ -96,6 +96,10 @@ fn privileged_what_is_said_to_come_next_can_be_pasted() {
     let packed = test.quell(&["pack", "my app.qtrace"]);
     assert_eq!(packed.code(), 0, "{packed}");
     assert!(packed.stderr.contains("no network file system was asked; using --root "), "{packed}");
+    let refreshed = test.quell(&["pack", "--refresh", "my app.qimg"]);
+    for said in [&packed, &refreshed] {
+        assert!(said.stdout.contains("  (quell chose it, ") && !said.stdout.contains("`--root`"), "{said}");
+    }
     let run = packed.stderr.lines().find_map(|line| line.strip_prefix("quell: next: ")).unwrap();
     let shell = format!("quell() {{ {QUELL} \"$@\"; }}; {run}");
     assert_eq!(test.run(&["bash", "-c", &shell]).succeeds(), "a\n\\x0a its\n");
