@@ -43,7 +43,7 @@ pub struct Run {
     /// The ranks that compare the image with its originals before the command starts.
     #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
     pub check: CheckFlag,
-    /// The effect of originals that have changed since the image was packed. With `--require`: `fail`.
+    /// What to do if originals have changed since the image was packed. With `--require`: `fail`.
     #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE")]
     pub on_stale: OnStaleFlag,
     /// Fail, rather than run the command plain, where the image cannot be used.
@@ -205,7 +205,7 @@ pub enum ModeFlag {
 /// Effects of originals that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OnStaleFlag {
-    /// They answer for themselves, the image for all others.
+    /// Changed files come from the originals, all others from the image.
     Live,
     /// The same; and the image is made anew when the run is over, if it is the user's own.
     #[default]
