@@ -2,6 +2,31 @@
 
 use crate::harness::{Need, QUELL, Test};
 
+/// Beside the first flags each has a heading, so that a reader finds them.
+#[test]
+fn flags_of_run_stand_below_headings() {
+    let test = Test::new();
+    let help = test.quell(&["run", "--help"]).succeeds();
+    let headings: Vec<&str> =
+        help.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+    assert_eq!(
+        headings,
+        [
+            "Arguments:",
+            "Options:",
+            "Automatic image:",
+            "Image:",
+            "Nodes that share an image:",
+            "Output:",
+            "Scratch directories:",
+            "Buffers:",
+            "Gathered files:",
+            "Options of every command:",
+            "Examples:"
+        ]
+    );
+}
+
 #[test]
 fn help_and_version_are_commands_too() {
     let test = Test::new();
