@@ -27,6 +27,19 @@ fn flags_of_run_stand_below_headings() {
     );
 }
 
+/// A standard output that takes nothing is an error, as it is of other commands.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let test = Test::new();
+    for words in ["help", "run --help", "--version", "version", "report -h"] {
+        let full = test.script(&format!("$quell {words} > /dev/full"));
+        let error = "quell: error: cannot write to standard output: ENOSPC (no space left on device)\n";
+        assert_eq!((full.code(), full.stderr.as_str()), (2, error), "{words}");
+        let closed = test.script(&format!("{{ $quell {words}; echo $? >&2; }} | true"));
+        assert_eq!(closed.stderr, "0\n", "{words}");
+    }
+}
+
 #[test]
 fn help_and_version_are_commands_too() {
     let test = Test::new();
