@@ -71,6 +71,14 @@ fn unknown_flags_and_missing_arguments() {
     $ quell run --require app.qimg => 125
     quell: error: no command is named after the image
     hint: quell run app.qimg -- CMD
+    $ quell record -o - -- true => 125
+    error: invalid value '-' for '--output <DIR>': it cannot be written to standard output; `./-` is a file of that name
+
+    For more information, try '--help'.
+    $ quell pack t -o - => 2
+    error: invalid value '-' for '--output <IMG>': it cannot be written to standard output; `./-` is a file of that name
+
+    For more information, try '--help'.
     $ quell run app.qimg --check some -- true => 125
     error: invalid value 'some' for '--check <CHECK>'
       [possible values: first, all, none]
