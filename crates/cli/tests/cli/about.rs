@@ -27,6 +27,18 @@ fn flags_of_run_stand_below_headings() {
     );
 }
 
+/// A synopsis of flags alone would show `[--config]` where a file is needed.
+#[test]
+fn the_synopsis_of_a_manual_page_is_the_usage() {
+    let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    let pages =
+        std::fs::read_dir(pages).unwrap().map(|page| std::fs::read_to_string(page.unwrap().path()).unwrap());
+    for page in pages.filter(|page| page.contains(".SH SYNOPSIS")) {
+        let synopsis = page.split(".SH SYNOPSIS\n").nth(1).unwrap().split("\n.SH ").next().unwrap();
+        assert!(!synopsis.contains("[\\fB"), "{synopsis}");
+    }
+}
+
 /// A standard output that takes nothing is an error, as it is of other commands.
 #[test]
 fn help_that_cannot_be_written_is_an_error() {
