@@ -239,7 +239,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each other down when both are busy may be 1.5' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Counted in cores that run alone: two that slow each other down may count as 1.5' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that one file, or the image, is spread over; with --compare the image alone [default: what the profile says, else all]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'Predict that this share of the files is gathered into others: 0.5, 50%, N/K' -r
@@ -308,7 +308,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l cache-size -d 'Let t
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first, whatever a stamp of `quell check` says'
 none\t'No rank'"
-complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'The effect of originals that have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'They answer for themselves, the image for all others'
+complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'What to do if originals have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'Changed files come from the originals, all others from the image'
 refresh\t'The same; and the image is made anew when the run is over, if it is the user\'s own'
 plain\t'The command runs plain'
 fail\t'The command does not run: status 1'"
@@ -662,7 +662,7 @@ complete -c quell -n "__fish_quell_using_subcommand calibrate" -l colour -l colo
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -l quick -d 'Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l quick -d 'Take about half a minute instead of several minutes: fewer operations, two repetitions, caches of up to five seconds'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s f -l force -d 'Replace earlier files of the same names'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s h -l help -d 'Print help (see more with \'--help\')'

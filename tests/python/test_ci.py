@@ -174,8 +174,35 @@ def test_a_branch_stays_checked_out(pipeline, alone):
     assert subprocess.run(gate, cwd=clone, stdout=subprocess.DEVNULL).returncode == 1
     assert git(clone, "rev-parse", "--abbrev-ref", "HEAD") == "main"
     (clone / "app.py").write_text("not committed")
-    assert subprocess.run(gate, cwd=clone).returncode == 2
+    refused = subprocess.run(gate, cwd=clone, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "quell.ci: error: cannot check the base out over changes that are not committed: `app.py`\n"
+        "hint: commit them, or put them aside with `git stash --include-untracked`\n"
+    )
     assert (clone / "app.py").read_text() == "not committed"
+
+
+def test_a_shallow_clone_of_one_branch_gets_the_base_by_its_usual_name(pipeline, alone):
+    clone = pipeline.directory / "shallow"
+    git(pipeline.origin, "branch", "-f", "topic", pipeline.more)
+    git(pipeline.origin, "branch", "-f", "release/1", pipeline.same)
+    url = f"file://{pipeline.origin}"
+    run("git", "clone", "-q", "--depth", "1", "--single-branch", "-b", "topic", url, clone)
+
+    def gate(base):
+        words = [alone, "-m", "quell.ci", "--base", base, "--", "sh", "-c", COMMAND]
+        return subprocess.run(words, cwd=clone, capture_output=True, text=True)
+
+    for base, status in [("origin/main", 0), ("main", 0), ("origin/release/1", 1), ("release/1", 1)]:
+        done = gate(base)
+        assert done.returncode == status, done
+        assert "no earlier recording" not in done.stdout
+    absent = gate("origin/absent")
+    assert absent.returncode == 2
+    error, hint = absent.stderr.splitlines()
+    assert error.startswith("quell.ci: error: there is no `origin/absent` here: `git fetch ")
+    assert hint == "hint: `--base` takes a commit, or a branch of the remote; `git fetch --unshallow` gets the whole history"
 
 
 def test_gitlabs_job_judges_as_the_action(pipeline):

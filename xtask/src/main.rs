@@ -78,6 +78,9 @@ fn man_pages(mut command: Command) -> Generated {
     let pages = std::iter::once(command.clone()).chain(subcommands).map(|page| {
         let name = page.get_display_name().unwrap_or(page.get_name()).replace(' ', "-");
         let mut text = Vec::new();
+        // Of flags alone clap would write a list, without the values that they take.
+        let usage = page.clone().render_usage().to_string();
+        let page = page.override_usage(usage.trim_start_matches("Usage: ").to_owned());
         let page = page.version(env!("CARGO_PKG_VERSION")).name(name.clone());
         clap_mangen::Man::new(page).date("").render(&mut text).expect("writing to memory");
         let text = String::from_utf8(text).expect("help is UTF-8");

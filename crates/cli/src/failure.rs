@@ -73,17 +73,3 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
         Self::new(error)
     }
 }
-
-/// A line that could not be parsed: usage on the right stream, and the status that the command promises.
-pub(crate) fn explain_usage(error: &clap::Error) -> u8 {
-    // A closed stream is the reader's choice, not an error of ours.
-    _ = error.print();
-    if !error.use_stderr() {
-        return 0;
-    }
-    let wraps = std::env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
-    match wraps.is_some_and(|word| word == "record" || word == "run") {
-        true => OURS,
-        false => ERROR,
-    }
-}

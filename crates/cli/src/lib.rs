@@ -33,6 +33,7 @@ mod screen;
 pub mod settings;
 mod signals;
 mod traces;
+mod usage;
 mod users;
 
 use failure::Failure;
@@ -60,7 +61,7 @@ pub fn main() -> ExitCode {
     }
     let parsed = match settings::parse(&words) {
         Ok(parsed) => parsed,
-        Err(error) => return ExitCode::from(failure::explain_usage(&error)),
+        Err(error) => return ExitCode::from(usage::explain_usage(&error)),
     };
     let mut printer = Printer::new(&parsed.arguments);
     quell_trace::end_on_reader_panic(move |error| {

@@ -33,6 +33,9 @@ impl Printer {
         Self { colour: arguments.general.colour, verbosity: arguments.general.verbosity() }
     }
 
+    /// Before the flags are known.
+    pub(crate) const USUAL: Self = Self { colour: Colour::Auto, verbosity: Verbosity::Normal };
+
     /// The flags by which another quell talks as this one.
     pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
         let colour = match self.colour {
@@ -62,7 +65,7 @@ impl Printer {
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(Reader::Reads),
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            Err(error) => Err(Failure::new(error).context("cannot write to standard output")),
+            Err(error) => Err(unwritable(error)),
         }
     }
 
@@ -128,6 +131,11 @@ impl Printer {
         _ = writeln!(line, "{label} {}", printable(text))
             .and_then(|()| stderr.lock().write_all(line.as_inner()));
     }
+}
+
+/// Standard output takes nothing.
+pub(crate) fn unwritable(error: std::io::Error) -> Failure {
+    Failure::new(error).context("cannot write to standard output")
 }
 
 /// Text for a terminal: characters that would steer it, or begin a line, are escaped. Any user can choose a file's name.

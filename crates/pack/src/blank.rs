@@ -25,7 +25,7 @@ pub fn pack_blank(
     let mut asked = PathTree::default();
     roots.iter().for_each(|root| asked.seen(root).touched = true);
     let job = PackJob {
-        scope: RootScope::Given(&roots),
+        scope: RootScope::Given(&roots, options.roots_by),
         command: command.iter().map(|word| word.clone().into_vec()).collect(),
         directory: directory.into_os_string().into_vec(),
         beyond: options.beyond,

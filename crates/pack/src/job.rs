@@ -126,8 +126,8 @@ fn nothing(recorded: &PathTree, scope: RootScope<'_>) -> NothingToPack {
     let used = |path: &Vec<u8>| recorded.find(path).is_some_and(PathTree::is_used);
     match scope {
         RootScope::Network if !recorded.network_mounts().iter().any(used) => NothingToPack::Local,
-        RootScope::Network | RootScope::Again(_) => NothingToPack::Changed,
-        RootScope::Given(_) => NothingToPack::Given,
+        RootScope::Network | RootScope::Again(..) => NothingToPack::Changed,
+        RootScope::Given(..) => NothingToPack::Given,
     }
 }
 

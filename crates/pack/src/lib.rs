@@ -43,7 +43,7 @@ pub use crate::blank::pack_blank;
 pub use crate::changes::{Alteration, Altered, NAMED};
 pub use crate::error::{NothingToPack, PackError};
 pub use crate::extents::{ExtentTracker, UsedExtent};
-pub use crate::options::{Hold, PackOptions};
+pub use crate::options::{Hold, PackOptions, RootsBy};
 pub use crate::outcome::{ChosenDirectory, LeftOutPath, PackProgress, Packed};
 pub use crate::outside::OutsideOperations;
 pub use crate::refresh::{RefreshOptions, Refreshed, refresh};
@@ -60,7 +60,10 @@ pub fn pack(
 ) -> Result<Packed, PackError> {
     let mut recorded = observe::observe(trace)?;
     let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    let scope = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
+    let scope = match given.is_empty() {
+        true => RootScope::Network,
+        false => RootScope::Given(&given, options.roots_by),
+    };
     let command = trace.recordings.first().map(|first| first.header.command.clone()).unwrap_or_default();
     let command = command.into_iter().map(String::into_bytes).collect();
     let directory = trace.recordings.first().map(|first| first.header.working_directory.clone());

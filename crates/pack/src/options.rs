@@ -10,6 +10,8 @@ use quell_image::write::{Audience, ImageForm};
 pub struct PackOptions {
     /// Directories to pack whatever their file system; empty to judge by file system.
     pub roots: Vec<PathBuf>,
+    /// Tells whether the user named them, for the reason that the image keeps.
+    pub roots_by: RootsBy,
     /// The users of the image; [`Audience::Everyone`] takes world-readable originals only.
     pub audience: Audience,
     /// Plain, or compressed for transport.
@@ -20,6 +22,15 @@ pub struct PackOptions {
     pub added: Vec<PathBuf>,
     /// The part of used files that is held.
     pub hold: Hold,
+}
+
+/// The party that named the roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootsBy {
+    /// The user, with a flag.
+    User,
+    /// quell, because the user named none.
+    Quell,
 }
 
 /// The part of a used file that an image holds.
@@ -36,6 +47,7 @@ impl Default for PackOptions {
     fn default() -> Self {
         Self {
             roots: Vec::new(),
+            roots_by: RootsBy::User,
             audience: Audience::Owner,
             form: ImageForm::Plain,
             beyond: Beyond::Originals,

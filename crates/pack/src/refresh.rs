@@ -17,6 +17,7 @@ use crate::changes::{Altered, changes};
 use crate::error::PackError;
 use crate::job::{PackJob, is_directory};
 use crate::learned;
+use crate::options::RootsBy;
 use crate::outcome::{PackProgress, Packed};
 use crate::requests::RecordedRequests;
 use crate::roots::{RootChoice, RootScope};
@@ -59,8 +60,9 @@ pub fn refresh<B: AsRef<[u8]>>(
     }
     let learned = learned::take(&mut asked.recorded, &asked.roots, &options.learned);
     let command = image.index().command().map(<[u8]>::to_vec).collect();
+    let roots_by = RootsBy::of_reasons(image.index().roots().map(|root| root.reason));
     let job = PackJob {
-        scope: RootScope::Again(&asked.roots),
+        scope: RootScope::Again(&asked.roots, roots_by),
         command,
         directory: image.index().directory().to_vec(),
         beyond: image.index().beyond(),

@@ -8,6 +8,7 @@
 use quell_image::path::{is_within, join};
 use quell_trace::ServedBy;
 
+use crate::options::RootsBy;
 use crate::path_tree::PathTree;
 
 /// A directory that was chosen.
@@ -28,9 +29,19 @@ pub(crate) enum RootScope<'a> {
     /// On any network file system.
     Network,
     /// Below these directories.
-    Given(&'a [Vec<u8>]),
+    Given(&'a [Vec<u8>], RootsBy),
     /// The roots of an image: each is a root again, unless it became live itself.
-    Again(&'a [(Vec<u8>, RootOrigin)]),
+    Again(&'a [(Vec<u8>, RootOrigin)], RootsBy),
+}
+
+/// The beginning of a root's reason where quell named the directories. An image keeps the reason, and by it the fact.
+const CHOSEN: &str = "quell chose";
+
+impl RootsBy {
+    /// The party that named an image's roots.
+    pub(crate) fn of_reasons<'a>(mut reasons: impl Iterator<Item = &'a str>) -> Self {
+        if reasons.any(|reason| reason.starts_with(CHOSEN)) { Self::Quell } else { Self::User }
+    }
 }
 
 /// Chooses roots. Sorted by path, none within another.
@@ -41,8 +52,8 @@ pub(crate) fn choose(
     scope: RootScope<'_>,
     is_directory: &dyn Fn(&[u8]) -> bool,
 ) -> Vec<RootChoice> {
-    let again = if let RootScope::Again(again) = scope { again } else { &[] };
-    let chooser = Chooser { recorded, again, is_directory };
+    let again = if let RootScope::Again(again, _) = scope { again } else { &[] };
+    let chooser = Chooser { recorded, scope, again, is_directory };
     let mut choices = Vec::new();
     match scope {
         RootScope::Network => {
@@ -50,12 +61,12 @@ pub(crate) fn choose(
                 choices.extend(chooser.at_path(&mount, RootOrigin::Judged));
             }
         }
-        RootScope::Given(given) => {
+        RootScope::Given(given, _) => {
             for path in given {
                 choices.extend(chooser.at_path(path, RootOrigin::Given));
             }
         }
-        RootScope::Again(again) => {
+        RootScope::Again(again, _) => {
             for (path, origin) in again {
                 choices.extend(chooser.at_path(path, *origin));
             }
@@ -71,7 +82,7 @@ pub(crate) fn choose(
     apart
 }
 
-/// The relation of a directory to those that the user named.
+/// The relation of a directory to those that were named, by the user or by quell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootOrigin {
     /// It was.
@@ -94,6 +105,7 @@ impl RootOrigin {
 
 struct Chooser<'a> {
     recorded: &'a PathTree,
+    scope: RootScope<'a>,
     /// Roots that an image has.
     again: &'a [(Vec<u8>, RootOrigin)],
     is_directory: &'a dyn Fn(&[u8]) -> bool,
@@ -145,17 +157,24 @@ impl Chooser<'_> {
             .filter(|(path, ..)| (self.is_directory)(path))
             .map(|(path, _, reason)| (path, reason))
             .collect();
-        let why = match origin {
-            RootOrigin::Given => "it was given with `--root`".to_owned(),
-            RootOrigin::Below => "it lies below a directory given with `--root`".to_owned(),
-            RootOrigin::Judged => format!("it is on a network file system ({file_system})"),
+        let by = match self.scope {
+            RootScope::Given(_, by) | RootScope::Again(_, by) => by,
+            RootScope::Network => RootsBy::User,
+        };
+        let why = match (origin, by) {
+            (RootOrigin::Judged, _) => format!("it is on a network file system ({file_system})"),
+            (RootOrigin::Given, RootsBy::User) => "it was given with `--root`".to_owned(),
+            (RootOrigin::Below, RootsBy::User) => "it lies below a directory given with `--root`".to_owned(),
+            (RootOrigin::Given, RootsBy::Quell) => format!("{CHOSEN} it"),
+            (RootOrigin::Below, RootsBy::Quell) => format!("{CHOSEN} a directory above it"),
         };
         let changed = match live.len() {
             0 => "nothing below it was changed".to_owned(),
             1 => "1 directory below it stays the original".to_owned(),
             count => format!("{count} directories below it stay the original"),
         };
-        let reason = format!("{why}, {used} paths were asked for, {changed}");
+        let asked = if used == 1 { "path was" } else { "paths were" };
+        let reason = format!("{why}, {used} {asked} asked for, {changed}");
         RootChoice { path: path.to_vec(), reason, file_system: file_system.into(), live, origin }
     }
 
@@ -224,7 +243,8 @@ mod tests {
         let given: Vec<_> = given.iter().map(|path| path.as_bytes().to_vec()).collect();
         let is_directory = |path: &[u8]| !path.ends_with(b".py");
         let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
-        let scope = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
+        let scope =
+            if given.is_empty() { RootScope::Network } else { RootScope::Given(&given, RootsBy::User) };
         let choices = choose(&recorded(lines), scope, &is_directory);
         choices
             .into_iter()
@@ -297,7 +317,7 @@ mod tests {
     fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
         let mut recorded = recorded(&[("+", "/opt/env/bin/x")]);
         recorded.live_itself(b"/opt/env", "something is renamed in it");
-        let choices = choose(&recorded, RootScope::Given(&[b"/opt/env".to_vec()]), &|_| true);
+        let choices = choose(&recorded, RootScope::Given(&[b"/opt/env".to_vec()], RootsBy::User), &|_| true);
         assert_eq!(choices[0].path, b"/opt/env/bin");
         assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
     }

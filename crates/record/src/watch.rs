@@ -60,6 +60,9 @@ impl Watch {
             }
             _ => {
                 joined.others = Some(Arc::clone(&self.others));
+                // Nothing is stopped yet, so this look waits for no process that waits for us. A round without processes would end,
+                // and the first interval be empty.
+                *lock(&self.others) = scope.find();
                 self.begin_to_look(scope.clone())?;
             }
         }
@@ -115,16 +118,16 @@ impl Watch {
         !self.ends.load(Ordering::Relaxed)
     }
 
-    /// Looks for processes of the scope now, and then once a second in a thread of its own.
+    /// Looks for processes of the scope once a second in a thread of its own.
     fn begin_to_look(&self, scope: WatchScope) -> Result<(), RecordError> {
         let watch = self.clone();
         let look = move || {
-            let found = scope.find();
-            *lock(&watch.others) = found;
-            watch.rest()
+            while watch.rest() {
+                let found = scope.find();
+                *lock(&watch.others) = found;
+            }
         };
-        let thread = std::thread::Builder::new().name("look".to_owned());
-        let begun = thread.spawn(move || while look() {});
+        let begun = std::thread::Builder::new().name("look".to_owned()).spawn(look);
         begun.map(drop).map_err(|source| RecordError::Start { action: "create a thread", source })
     }
 }

@@ -86,14 +86,7 @@ def _at_base(given: argparse.Namespace) -> Optional[str]:
     before: str = given.before or "before.qtrace"
     branch = _git("rev-parse", "--abbrev-ref", "HEAD")
     here = _git("rev-parse", "HEAD") if branch == "HEAD" else branch
-    try:
-        _git("rev-parse", "--quiet", "--verify", given.base + "^{commit}")
-        commit = given.base
-    except QuellError:
-        # A clone of CI holds the tested commit alone.
-        _git("fetch", "--quiet", "--depth=1", "origin", given.base)
-        commit = "FETCH_HEAD"
-    _git("checkout", "--quiet", "--detach", commit)
+    _check_out(_commit(given.base))
     try:
         _start(given.setup, given.command, before)
         return before
@@ -102,6 +95,37 @@ def _at_base(given: argparse.Namespace) -> Optional[str]:
         return None
     finally:
         _git("checkout", "--quiet", here)
+
+
+def _commit(base: str) -> str:
+    """The base's commit by a name that is known here."""
+    try:
+        _git("rev-parse", "--quiet", "--verify", base + "^{commit}")
+        return base
+    except QuellError:
+        # A clone of CI holds the tested commit alone. The server knows its branches without the remote's name.
+        remote, _, branch = base.partition("/")
+        if not branch or remote not in _git("remote").split():
+            remote, branch = "origin", base
+        try:
+            _git("fetch", "--quiet", "--depth=1", "--", remote, branch)
+        except QuellError as error:
+            hint = "`--base` takes a commit, or a branch of the remote; `git fetch --unshallow` gets the whole history"
+            raise QuellError(f"there is no `{base}` here: {error.message}", hint) from error
+        return "FETCH_HEAD"
+
+
+def _check_out(commit: str) -> None:
+    try:
+        _git("checkout", "--quiet", "--detach", commit)
+    except QuellError as error:
+        # A line of each file, in any language.
+        files = [line.strip() for line in error.message.splitlines() if line.startswith("\t")]
+        if not files:
+            raise
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        message = f"cannot check the base out over changes that are not committed: `{files[0]}`{more}"
+        raise QuellError(message, "commit them, or put them aside with `git stash --include-untracked`") from error
 
 
 def _git(*words: str) -> str:

@@ -1,8 +1,9 @@
 //! `quell help`, `quell version`, `quell completions`.
 
-use crate::failure::{Failure, explain_usage};
+use crate::failure::Failure;
 use crate::flags::{Arguments, Completions, Help};
 use crate::printer::Printer;
+use crate::usage::explain_usage;
 use clap::CommandFactory as _;
 
 /// Prints what `quell COMMAND --help` prints.

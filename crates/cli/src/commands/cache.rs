@@ -21,7 +21,7 @@ pub(crate) fn run(flags: &Cache, printer: &Printer) -> Result<u8, Failure> {
                 Some(cache) => launch::make_waiting(&cache, make.cache_size)?,
                 None => Vec::new(),
             };
-            printer.data(&format!("{} images made\n", made.len()))?;
+            printer.data(&format!("{} made\n", counted(made.len() as u64, "image")))?;
         }
         CacheCommand::Prune(limits) => prune(&path, limits, printer)?,
     }
@@ -125,7 +125,8 @@ fn prune(path: &Path, limits: &CachePrune, printer: &Printer) -> Result<(), Fail
     };
     printer.data(&format!("{} removed, {}\n", counted(entries, "program"), size(bytes)))?;
     if spared > 0 {
-        printer.talk(&format!("{spared} are in use and stay"));
+        let (are, stay) = if spared == 1 { ("is", "stays") } else { ("are", "stay") };
+        printer.talk(&format!("{spared} {are} in use and {stay}"));
     }
     Ok(())
 }

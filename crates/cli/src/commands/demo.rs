@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flags::Demo;
 use crate::printer::Printer;
 use crate::traces;
-use quell_base::shell::quoted_name;
+use quell_base::shell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -81,8 +81,8 @@ impl Stage<'_> {
     fn quell(&self, arguments: &[&str], command: &[OsString], lines: usize) -> Result<(), Failure> {
         let words = arguments.iter().map(OsStr::new).chain(command.iter().map(OsString::as_os_str));
         let words: Vec<&OsStr> = words.collect();
-        let shown: Vec<String> = words.iter().map(quoted_name).collect();
-        self.say(&format!("$ quell {}\n", shown.join(" ")))?;
+        let shown = shell::command(words.iter().map(|word| word.as_encoded_bytes()));
+        self.say(&format!("$ quell {shown}\n"))?;
         let mut process = Command::new(&self.quell);
         process.args(&words).current_dir(&self.directory).stdin(Stdio::null()).stderr(Stdio::inherit());
         // The next step is here; what a step would say of it is only noise. Warnings come through.

@@ -5,6 +5,7 @@ use crate::flags::{self, Record, RecordEngine};
 use crate::printer::Printer;
 use crate::{host, launch, names, traces};
 use clap::ValueEnum;
+use quell_base::number::counted;
 use quell_base::shell::quoted_name;
 use quell_base::{RankId, RankPlace, shown};
 use quell_record::{
@@ -220,7 +221,8 @@ fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     let written = byte_code_written(directory);
     if written > 0 {
         printer.hint(&format!(
-            "this run wrote {written} Python byte-code files, which later runs only read: record once more, with --force"
+            "this run wrote {}, which later runs only read: record once more, with --force",
+            counted(written as u64, "Python byte-code file")
         ));
     }
 }

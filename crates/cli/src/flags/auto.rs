@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// The flags by which `quell run` finds an image by itself.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Automatic image")]
 pub struct AutoFlags {
     /// Find the image in the cache, make it if there is none, and keep it up to date: the first start is recorded, later ones
     /// come from the image. A failure of quell leaves the command plain. QUELL_AUTO=0 runs it plain anyway.

@@ -33,7 +33,7 @@ pub struct Calibrate {
     /// File of the profile.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds.
+    /// Take about half a minute instead of several minutes: fewer operations, two repetitions, caches of up to five seconds.
     #[arg(long)]
     pub quick: bool,
     /// Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of

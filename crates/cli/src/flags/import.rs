@@ -1,5 +1,6 @@
 //! The flags of `quell import`.
 
+use super::record::no_stream;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ pub struct Import {
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
     /// Write the trace to this directory [default: named after the log, such as app.qtrace].
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = no_stream())]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
     #[arg(short, long)]

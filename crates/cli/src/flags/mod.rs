@@ -59,10 +59,10 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "quell", version, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = "First steps:\n  \
-    quell demo                                 see it all at once, on a program of this node\n  \
-    quell record -- python3 app.py             one trial run\n  \
-    quell report app.qtrace                    what the storm is\n  \
-    quell pack app.qtrace -o app.qimg          the working set and the absences, one file\n  \
+    quell demo                          all at once, on a program of this node\n  \
+    quell record -- python3 app.py      one trial run\n  \
+    quell report app.qtrace             what the storm is\n  \
+    quell pack app.qtrace -o app.qimg   the working set and the absences, one file\n  \
     srun -N 64 quell run app.qimg -- python3 app.py")]
 pub struct Arguments {
     /// Flags of every command.
@@ -257,6 +257,19 @@ mod tests {
             }
             let of_itself = |line: &str| words_of_quell(line).join(" ").starts_with("quell");
             assert!(text.lines().skip(1).any(of_itself), "{name}: {text}");
+        }
+    }
+
+    /// A line that is broken by a narrow terminal is no example to copy.
+    #[test]
+    fn examples_are_as_wide_as_a_usual_terminal() {
+        let quell = Arguments::command();
+        let mut commands = vec![&quell];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+            assert_eq!(wide, [""; 0], "{}", command.get_name());
         }
     }
 

@@ -1,5 +1,6 @@
 //! The flags of `quell pack`.
 
+use super::record::no_stream;
 use crate::compression::Compression;
 use clap::Args;
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ pub struct Pack {
     #[arg(value_name = "T", required_unless_present = "refresh")]
     pub traces: Vec<PathBuf>,
     /// Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names].
-    #[arg(short, long, value_name = "IMG")]
+    #[arg(short, long, value_name = "IMG", value_parser = no_stream())]
     pub output: Option<PathBuf>,
     /// Replace an earlier image of the same name.
     #[arg(short, long)]

@@ -83,8 +83,8 @@ pub struct Predict {
     /// Share of the metadata servers' time that others take: 0 to less than 1, or as 30%.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = less_than_all, allow_negative_numbers = true)]
     pub background: f64,
-    /// Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each
-    /// other down when both are busy may be 1.5.
+    /// Cores that the processes of a node share [default: one for each]. Counted in cores that run alone: two that slow each
+    /// other down may count as 1.5.
     #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
     pub cores: Option<f64>,
     /// All nodes and servers are one machine, and share its --cores.

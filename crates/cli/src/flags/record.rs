@@ -1,12 +1,20 @@
 //! The flags of `quell record`.
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// A path that no user gives for a directory or an image: other commands take `-` for a stream.
+pub(super) fn no_stream() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("it cannot be written to standard output; `./-` is a file of that name"),
+        false => Ok(path),
+    })
+}
 
 /// The engine that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,7 +48,7 @@ pub enum RecordEngine {
     quell record -p 4242 --seconds 30")]
 pub struct Record {
     /// Write the trace to this directory [default: named after the program, such as app.qtrace].
-    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT", value_parser = no_stream())]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name. Otherwise the trace takes the next free name, such as app-2.qtrace.
     #[arg(short, long)]

@@ -7,6 +7,10 @@ use quell_base::Bytes;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Headings of the help.
+const IMAGE: &str = "Image";
+const NODES: &str = "Nodes that share an image";
+
 /// Run a command with an image mounted in place of the directories that it was made from, in a namespace of its own: no
 /// root, no change to the program.
 ///
@@ -41,10 +45,10 @@ pub struct Run {
     #[command(flatten)]
     pub auto: AutoFlags,
     /// The ranks that compare the image with its originals before the command starts.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
+    #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK", help_heading = IMAGE)]
     pub check: CheckFlag,
-    /// The effect of originals that have changed since the image was packed. With `--require`: `fail`.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE")]
+    /// What to do if originals have changed since the image was packed. With `--require`: `fail`.
+    #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE", help_heading = IMAGE)]
     pub on_stale: OnStaleFlag,
     /// Fail, rather than run the command plain, where the image cannot be used.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
@@ -58,27 +62,27 @@ pub struct Run {
     pub disable: bool,
     /// Write what the image did not answer to this file when the command has ended, and again when the last process of the
     /// node's ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write.
-    #[arg(long, value_name = "FILE", env = "QUELL_LEARN")]
+    #[arg(long, value_name = "FILE", env = "QUELL_LEARN", help_heading = IMAGE)]
     pub learn: Option<PathBuf>,
     /// Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_LEARN_RANKS", default_value = "0")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_LEARN_RANKS", default_value = "0", help_heading = IMAGE)]
     pub learn_ranks: Vec<u32>,
     /// Run from a mount; or, on a node without FUSE, from the image's content, extracted into memory; or plain.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
+    #[arg(long, value_enum, default_value_t, env = "QUELL_MODE", help_heading = IMAGE)]
     pub mode: ModeFlag,
     /// Let the image take at most so much of the node's memory, such as 500M or 2G [default: all that is free]. A plain image on a local
     /// file system takes none.
-    #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
+    #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY", help_heading = IMAGE)]
     pub memory: Option<Bytes>,
     /// Have these nodes give each other the parts of an image that lies on a network file system, so that one node reads it: the same
     /// list on each; `off`, each node reads it; `auto`, the nodes of the job [default: auto where a launcher tells of several nodes].
-    #[arg(long, value_name = "off|auto|HOST[:PORT],...", value_delimiter = ',', env = "QUELL_PEERS")]
+    #[arg(long, value_name = "off|auto|HOST[:PORT],...", value_delimiter = ',', env = "QUELL_PEERS", help_heading = NODES)]
     pub peers: Vec<String>,
     /// Get and give parts over this network: the name or the address of an interface [default: the route to the peer].
-    #[arg(long, value_name = "NAME|ADDRESS", env = "QUELL_INTERFACE")]
+    #[arg(long, value_name = "NAME|ADDRESS", env = "QUELL_INTERFACE", help_heading = NODES)]
     pub interface: Option<String>,
     /// Use an image that other users own, or can change or replace.
-    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new(), help_heading = IMAGE)]
     pub trust: bool,
     /// Collect the output.
     #[command(flatten)]
@@ -93,15 +97,19 @@ pub struct Run {
     #[command(flatten)]
     pub gathering: GatherFlags,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required_unless_present_any = ["auto", "output", "scratch", "gather", "buffer"], trailing_var_arg = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
     /// No image is on the line, and none is looked for.
     #[arg(skip)]
     pub imageless: bool,
+    /// `--` stands where an image is needed.
+    #[arg(skip)]
+    pub lacks_image: bool,
 }
 
 /// The flags by which the output of all ranks of a node becomes one stream.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub struct OutputFlags {
     /// Write standard output and error of all ranks of this node to FILE, in large pieces of whole lines, at least once a second. `%h` in
     /// FILE is the host, `%j` the job; where several nodes run and there is no `%h`, each adds `.HOST`. The image may be left out:
@@ -118,6 +126,7 @@ pub struct OutputFlags {
 
 /// The flags by which files below a directory stay on the node.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Scratch directories")]
 pub struct ScratchFlags {
     /// Keep what programs make or change below DIR in this node's memory, where all ranks of the job on the node see it. It is gone when
     /// the last of them has ended; what lies in DIR before can be read, and stays as it is. What memory has no room for goes to a hidden
@@ -138,6 +147,7 @@ pub struct ScratchFlags {
 
 /// The flags by which small reads and writes become large ones.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Buffers")]
 pub struct BufferFlags {
     /// Have small reads and writes of files below DIR reach the file system as large aligned ones. PATTERN, such as `*.dat`, limits it to
     /// some files. OPTIONs: `size=4M` for a buffer [default: 1M], `count=8` for the buffers of a file [default: 4], `ahead=2` for the
@@ -149,6 +159,7 @@ pub struct BufferFlags {
 
 /// The flags by which new files below a directory go to one container a node.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Gathered files")]
 pub struct GatherFlags {
     /// Write the files that programs make or change below DIR to one container in DIR for each node, in large pieces. All ranks of the job
     /// on the node see them at once; `quell gather` lists, prints and extracts them later. What fsync acknowledged is in the
@@ -171,7 +182,7 @@ pub enum OpenMode {
 impl Run {
     /// Makes the first word the program where no image is on the line: with `--auto`; and with `--output`, `--scratch`, `--gather`
     /// or `--buffer`, where `--` stands before it or nothing behind.
-    pub(crate) fn settle(&mut self, is_separated: impl FnOnce() -> bool) {
+    pub(crate) fn settle(&mut self, is_separated: impl Fn() -> bool) {
         let is_local = !self.local.scratch.is_empty()
             || !self.gathering.gather.is_empty()
             || !self.buffers.buffer.is_empty();
@@ -179,6 +190,8 @@ impl Run {
         self.imageless = needs_none && !self.auto.auto && (self.command.is_empty() || is_separated());
         if self.auto.auto || self.imageless {
             self.command.insert(0, std::mem::take(&mut self.image).into_os_string());
+        } else {
+            self.lacks_image = self.command.is_empty() && is_separated();
         }
     }
 }
@@ -200,7 +213,7 @@ pub enum ModeFlag {
 /// Effects of originals that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OnStaleFlag {
-    /// They answer for themselves, the image for all others.
+    /// Changed files come from the originals, all others from the image.
     Live,
     /// The same; and the image is made anew when the run is over, if it is the user's own.
     #[default]

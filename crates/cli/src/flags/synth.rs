@@ -1,5 +1,6 @@
 //! The flags of `quell synth`, a command of shapes.
 
+use super::record::no_stream;
 use clap::{Args, Subcommand, ValueEnum};
 use quell_base::Bytes;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ pub enum SynthShape {
 #[derive(Debug, Args)]
 pub struct SynthOutput {
     /// Directory of the trace [default: named after the shape, such as julia.qtrace].
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = no_stream())]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
     #[arg(short, long)]

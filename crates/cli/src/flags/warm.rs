@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quell warm app.qimg && python3 app.py\n  \
-    srun -N 64 --ntasks-per-node=1 quell warm app.qimg && srun -N 64 python3 app.py\n  \
+    srun -N 64 -n 64 quell warm app.qimg && srun -N 64 python3 app.py\n  \
     quell warm --budget 2G /lustre/sw/env\n  \
     quell warm --cvmfs-bundle bundle.json app.qtrace")]
 pub struct Warm {

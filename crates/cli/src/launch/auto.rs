@@ -18,6 +18,7 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{ModeFlag, Run};
 use crate::printer::Printer;
 use crate::{host, images, traces};
+use quell_base::number::counted;
 use quell_base::{RankPlace, shown};
 use quell_cache::{
     About, CacheDirectory, CacheEntry, CacheError, CacheKey, CacheOwner, EntryLock, EntryState, KeyParts,
@@ -27,7 +28,7 @@ use quell_image::write::Audience;
 use quell_mount::{
     CheckFinding, ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals,
 };
-use quell_pack::PackOptions;
+use quell_pack::{PackOptions, RootsBy};
 use quell_record::{
     EngineChoice, LeftoverPolicy, Listener, RecordError, RecordRequest, RecordedScope, StartLimits,
     TraceBarrier, TracePurpose,
@@ -202,8 +203,9 @@ impl Auto<'_> {
             }
             RunError::Stale { changes, .. } => {
                 self.say(&format!(
-                    "{} originals have changed: this run is plain, and the image is made anew",
-                    changes.len()
+                    "{} {} changed: this run is plain, and the image is made anew",
+                    counted(changes.len() as u64, "original"),
+                    if changes.len() == 1 { "has" } else { "have" }
                 ));
                 images::first_changes(changes).iter().for_each(|change| self.explain(change));
                 if let (true, Some((entry, _))) = (self.is_first, &found.own) {
@@ -257,6 +259,8 @@ impl Auto<'_> {
         if let Some(reason) = self.out_of_question() {
             self.describe(&entry, subject);
             self.settle(&entry, reason);
+            self.printer
+                .advise("quell run --auto --root DIR -- CMD packs below DIR, whatever its file system");
             return Ok(self.plain());
         }
         if entry.is_locked() {
@@ -392,7 +396,9 @@ impl Auto<'_> {
         subject: &Subject,
     ) -> Result<(), Option<String>> {
         let mut roots = self.roots();
+        let mut roots_by = RootsBy::User;
         if roots.is_empty() {
+            roots_by = RootsBy::Quell;
             let table = quell_base::mountinfo::own_table();
             let search = std::env::var_os("PATH");
             roots = software::directories(subject, &key_variables(), search.as_deref(), &table);
@@ -401,7 +407,7 @@ impl Auto<'_> {
             return Err(None);
         }
         let audience = if cache.is_public() { Audience::Everyone } else { Audience::Owner };
-        let options = PackOptions { roots, audience, ..PackOptions::default() };
+        let options = PackOptions { roots, roots_by, audience, ..PackOptions::default() };
         let name = CacheEntry::blank_image();
         let directory = std::env::current_dir().unwrap_or_default();
         quell_pack::pack_blank(&self.flags.command, &entry.file(&name), &options, directory)

@@ -16,6 +16,13 @@ pub(super) fn directory(flag: &str, given: &Path) -> Result<PathBuf, Failure> {
         };
         Failure::new(error).context(format!("`{flag} {}`", shown(given))).hint(hint).status(OURS)
     })?;
+    if found.starts_with("/proc") {
+        let failure =
+            Failure::message(format!("`{flag} {}`: the kernel makes the files in `/proc`", shown(given)));
+        return Err(failure
+            .hint(format!("`{flag} DIR` takes a directory that programs write to"))
+            .status(OURS));
+    }
     if found.is_dir() {
         return Ok(found);
     }

@@ -27,26 +27,45 @@ pub(crate) use maker::{MAKER, make_waiting, maker};
 pub(crate) use nested::wrapped_run;
 pub(crate) use plain::plain;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OURS};
 use crate::flags::Run;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::shell::quoted_name;
+use std::time::Instant;
 
 /// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
+    if flags.command.is_empty() {
+        return Err(stands_alone(flags));
+    }
+    let mut stats = flags.stats.as_deref();
     if !flags.disable {
         count_clients(flags)?;
         output::collect(flags, *printer)?;
         scratch::enter(flags, *printer)?;
+        if flags.imageless && !flags.buffers.buffer.is_empty() {
+            // From here on, writes are those of programs in the table of `--buffer`.
+            quell_mount::note_plain_run(stats.take(), Instant::now()).map_err(plain::explain)?;
+        }
         buffer::enter(flags, *printer)?;
     }
     match (flags.auto.auto, flags.imageless) {
         (true, _) => auto::by_itself(flags, printer),
-        (_, true) => {
-            Err(plain::plain_with_stats(&flags.command, flags.stats.as_deref(), std::time::Instant::now()))
-        }
+        (_, true) => Err(plain::plain_with_stats(&flags.command, stats, Instant::now())),
         _ => image::in_image(flags, printer),
     }
+}
+
+/// One word is on the line, and image and command are needed.
+fn stands_alone(flags: &Run) -> Failure {
+    let failure = match flags.lacks_image {
+        true => Failure::message("no image is named before `--`")
+            .hint("quell run IMG -- CMD, or quell run --auto -- CMD"),
+        false => Failure::message("no command is named after the image")
+            .hint(format!("quell run {} -- CMD", quoted_name(&flags.image))),
+    };
+    failure.status(OURS)
 }
 
 /// Goes on in a child whose end is counted, if there is a file of statistics for it. One node's counters are enough to compare, and

@@ -15,6 +15,7 @@ pub(crate) fn wrapped_run(command: &[OsString]) -> Option<Run> {
     match settings::parse(command).ok()?.arguments.command {
         flags::Command::Run(inner)
             if !inner.disable
+                && !inner.command.is_empty()
                 && !inner.auto.auto
                 && inner.local.scratch.is_empty()
                 && inner.buffers.buffer.is_empty()

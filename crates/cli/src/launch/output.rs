@@ -4,7 +4,7 @@ use crate::failure::{Failure, OURS};
 use crate::flags::{OpenMode, Run};
 use crate::host;
 use crate::printer::Printer;
-use quell_base::number::size;
+use quell_base::number::{noun_for, size};
 use quell_base::{RankPlace, shown};
 use quell_mount::{
     CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, OutputStats, output_plain,
@@ -141,9 +141,9 @@ fn tell(request: &OutputRequest, (is_of_node, is_terminal): (bool, bool), is_sha
 
 fn tell_totals(path: &Path, totals: &OutputStats, printer: Printer) {
     let OutputStats { lines, bytes, writes, bytes_written } = *totals;
-    let writes = if writes == 1 { "1 write".to_owned() } else { format!("{writes} writes") };
+    let (of_lines, of_writes) = (noun_for(lines, "line"), noun_for(writes, "write"));
     printer.talk(&format!(
-        "{lines} lines of {} became {writes} of {} to `{}`",
+        "{lines} {of_lines} of {} became {writes} {of_writes} of {} to `{}`",
         size(bytes),
         size(bytes_written),
         shown(path)

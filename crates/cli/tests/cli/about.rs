@@ -2,6 +2,56 @@
 
 use crate::harness::{Need, QUELL, Test};
 
+/// Beside the first flags each has a heading, so that a reader finds them.
+#[test]
+fn flags_of_run_stand_below_headings() {
+    let test = Test::new();
+    let help = test.quell(&["run", "--help"]).succeeds();
+    let headings: Vec<&str> =
+        help.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+    assert_eq!(
+        headings,
+        [
+            "Arguments:",
+            "Options:",
+            "Automatic image:",
+            "Image:",
+            "Nodes that share an image:",
+            "Output:",
+            "Scratch directories:",
+            "Buffers:",
+            "Gathered files:",
+            "Options of every command:",
+            "Examples:"
+        ]
+    );
+}
+
+/// A synopsis of flags alone would show `[--config]` where a file is needed.
+#[test]
+fn the_synopsis_of_a_manual_page_is_the_usage() {
+    let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    let pages =
+        std::fs::read_dir(pages).unwrap().map(|page| std::fs::read_to_string(page.unwrap().path()).unwrap());
+    for page in pages.filter(|page| page.contains(".SH SYNOPSIS")) {
+        let synopsis = page.split(".SH SYNOPSIS\n").nth(1).unwrap().split("\n.SH ").next().unwrap();
+        assert!(!synopsis.contains("[\\fB"), "{synopsis}");
+    }
+}
+
+/// A standard output that takes nothing is an error, as it is of other commands.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let test = Test::new();
+    for words in ["help", "run --help", "--version", "version", "report -h"] {
+        let full = test.script(&format!("$quell {words} > /dev/full"));
+        let error = "quell: error: cannot write to standard output: ENOSPC (no space left on device)\n";
+        assert_eq!((full.code(), full.stderr.as_str()), (2, error), "{words}");
+        let closed = test.script(&format!("{{ $quell {words}; echo $? >&2; }} | true"));
+        assert_eq!(closed.stderr, "0\n", "{words}");
+    }
+}
+
 #[test]
 fn help_and_version_are_commands_too() {
     let test = Test::new();
@@ -96,6 +146,10 @@ fn privileged_what_is_said_to_come_next_can_be_pasted() {
     let packed = test.quell(&["pack", "my app.qtrace"]);
     assert_eq!(packed.code(), 0, "{packed}");
     assert!(packed.stderr.contains("no network file system was asked; using --root "), "{packed}");
+    let refreshed = test.quell(&["pack", "--refresh", "my app.qimg"]);
+    for said in [&packed, &refreshed] {
+        assert!(said.stdout.contains("  (quell chose it, ") && !said.stdout.contains("`--root`"), "{said}");
+    }
     let run = packed.stderr.lines().find_map(|line| line.strip_prefix("quell: next: ")).unwrap();
     let shell = format!("quell() {{ {QUELL} \"$@\"; }}; {run}");
     assert_eq!(test.run(&["bash", "-c", &shell]).succeeds(), "a\n\\x0a its\n");

@@ -324,6 +324,22 @@ fn the_list_names_a_program_that_is_left_alone_before_any_recording() {
     assert!(listed.lines().any(|line| line.ends_with("/cat")), "{listed}");
 }
 
+/// The tests' machine may have a network file system, so the program has mounts of its own, of which none is.
+#[test]
+fn privileged_a_node_without_a_network_file_system_is_told_what_works() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    let hidden = "awk '$3 ~ /nfs|lustre|gpfs|9p|ceph|fuse/ { print $2 }' /proc/mounts | xargs -r umount -l";
+    test.write("run", format!("{hidden}\nexec $quell run --auto --cache cache -- true\n"));
+    let run = || test.script("exec unshare --mount sh run");
+    snapshot!(run(), @"
+    status 0
+    --- stderr
+    quell: `--auto` leaves this program alone: this node has no network file system
+    hint: quell run --auto --root DIR -- CMD packs below DIR, whatever its file system
+    ");
+    snapshot!(run(), @"status 0");
+}
+
 #[test]
 fn privileged_the_switch_runs_plain_and_makes_nothing() {
     let Some(test) = Test::privileged(ALL) else { return };
@@ -606,7 +622,7 @@ fn privileged_a_recording_that_waits_becomes_an_image() {
         assert!(listed.contains("recorded"), "{who}: {listed}");
     };
     wait("the epilogue");
-    assert_eq!(auto(&test, "$quell cache make").succeeds(), "1 images made\n");
+    assert_eq!(auto(&test, "$quell cache make").succeeds(), "1 image made\n");
     assert_eq!(originals(&test, "0"), Some(0));
     test.silence();
     wait("the next job");

@@ -56,7 +56,6 @@ fn unknown_flags_and_missing_arguments() {
     $ quell run --require => 125
     error: the following required arguments were not provided:
       <IMG>
-      <CMD>...
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...
@@ -64,6 +63,20 @@ fn unknown_flags_and_missing_arguments() {
            quell run [OPTIONS] --scratch DIR -- CMD [ARG]...
            quell run [OPTIONS] --gather DIR -- CMD [ARG]...
            quell run [OPTIONS] --buffer DIR -- CMD [ARG]...
+
+    For more information, try '--help'.
+    $ quell run -- true => 125
+    quell: error: no image is named before `--`
+    hint: quell run IMG -- CMD, or quell run --auto -- CMD
+    $ quell run --require app.qimg => 125
+    quell: error: no command is named after the image
+    hint: quell run app.qimg -- CMD
+    $ quell record -o - -- true => 125
+    error: invalid value '-' for '--output <DIR>': it cannot be written to standard output; `./-` is a file of that name
+
+    For more information, try '--help'.
+    $ quell pack t -o - => 2
+    error: invalid value '-' for '--output <IMG>': it cannot be written to standard output; `./-` is a file of that name
 
     For more information, try '--help'.
     $ quell run app.qimg --check some -- true => 125

@@ -68,6 +68,18 @@ fn privileged_small_writes_and_reads_become_large_aligned_ones() {
     }
 }
 
+/// Writes of quell itself are none of the programs'.
+#[test]
+fn privileged_the_table_has_the_writes_of_programs_alone() {
+    let Some(tests) = both(&[Need::Fuse]) else { return };
+    for test in tests {
+        let run = "mkdir out; $quell run --stats stats --buffer out -- dd if=/dev/zero of=out/f bs=512 count=100 status=none";
+        let table = test.script(run);
+        assert_eq!(number(&test.read_json("stats"), "programs", "writes"), 100, "{table}");
+        assert_eq!(table.code(), 0);
+    }
+}
+
 #[test]
 fn privileged_real_programs_leave_the_same_files() {
     let Some(tests) = both(&[Need::Fuse, Need::Program("gcc"), Need::Program("sqlite3")]) else { return };

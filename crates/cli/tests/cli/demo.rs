@@ -77,6 +77,14 @@ fn privileged_the_demo_keeps_what_it_made_where_that_is_wanted() {
     let diff: serde_json::Value = serde_json::from_str(&diff).unwrap();
     let served = diff["served_by"].as_array().unwrap().iter().find(|row| row["by"] == "quell").unwrap();
     assert!(served["a"] == 0 && served["b"].as_u64() > Some(0), "{diff}");
+    // Each line can be typed, in another directory too.
+    let typed: Vec<&str> = demo.stdout.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    assert_eq!(typed.len(), 5, "{demo}");
+    let typed = typed.join(" && ").replace("[DIR]", test.text("").trim_end_matches('/'));
+    let script =
+        format!("mkdir bin typed && ln -s $quell bin/ && PATH=$PWD/bin:$PATH && cd typed && {typed}");
+    let typed = test.script(&script);
+    assert!(typed.code() <= 1 && test.path("typed/packed.qtrace").is_dir(), "{script}: {typed}");
     let again = test.quell(&["demo", "--keep", "kept", "--", "true"]);
     assert!(again.code() == 2 && again.stderr.contains("EEXIST"), "{again}");
 }

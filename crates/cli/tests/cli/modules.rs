@@ -80,6 +80,9 @@ fn a_modulepath_that_cannot_be_listed_is_a_finding_and_one_that_is_not_there_an_
     assert_eq!(json["findings"][0]["code"], "unlisted");
     assert_eq!(test.quell(&["modules", "audit", "tree", "file", "--fail-on", "unlisted"]).code(), 1);
     assert_eq!(test.quell(&["modules", "audit", "tree", "absent"]).code(), 2);
+    let alone = test.quell(&["modules", "audit", "file"]);
+    let error = "quell: error: cannot read `[DIR]/file`: ENOTDIR (not a directory)\nhint: give a directory that exists\n";
+    assert_eq!((alone.code(), alone.stderr.as_str()), (2, error));
 }
 
 #[test]

@@ -426,13 +426,13 @@ fn privileged_modulepaths_that_modulefiles_add_are_named_and_followed() {
     let build = ["modules", "convert", "--to", "cache", "--tools", &prefix, "m"];
     let alone = test.quell(&build);
     let said = format!(
-        "hint: modulefiles add 1 further modulepaths, such as `{added}`: `--follow` converts them too"
+        "hint: modulefiles add 1 further modulepath, such as `{added}`: `--follow` converts them too"
     );
     assert!(alone.code() == 0 && alone.stderr.contains(&said), "{alone}");
     let stale = of_shell(&["modules", "check", "--follow", "m"]);
     assert!(stale.code() == 1 && stale.stdout.contains("there is no cache"), "{stale}");
     let both = test.quell(&[&build[..], &["--follow"]].concat());
-    assert!(both.code() == 0 && !both.stderr.contains("further modulepaths"), "{both}");
+    assert!(both.code() == 0 && !both.stderr.contains("further modulepath"), "{both}");
     assert!(test.path("added/.modulecache").is_file());
     of_shell(&["modules", "check", "--follow", "m"]).succeeds();
     let audited = json(&of_shell(&["modules", "audit", "--follow", "--json", "m"]));

@@ -68,7 +68,7 @@ fn privileged_packing_says_what_it_did() {
     quell: recorded [N] calls in `use.qtrace`; next: quell report use.qtrace
     $ quell pack use.qtrace --root env
     --- stdout
-    use.qimg: [SIZE] with 3 files of [SIZE], 17 names in 3 directories, 1 absences
+    use.qimg: [SIZE] with 3 files of [SIZE], 17 names in 3 directories, 1 absence
 
     packed below:
       [DIR]/env  (it was given with `--root`, 10 paths were asked for, 1 directory below it stays the original)
@@ -451,7 +451,7 @@ fn privileged_who_may_read_an_image() {
     snapshot!(test.quell(&["pack", "app.qtrace", "--public", "-o", "public.qimg", "--root", "env"]), @"
     status 0
     --- stdout
-    public.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absences
+    public.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absence
 
     packed below:
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)

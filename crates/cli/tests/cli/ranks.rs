@@ -29,7 +29,7 @@ fn privileged_recordings_that_agree_take_one_line() {
     snapshot!(test.quell(&["-q", "pack", "r0w4.qtrace", "r0w64.qtrace", "--root", "env"]), @"
     status 0
     --- stdout
-    r0w4.qimg: [SIZE] with 3 files of [SIZE], 15 names in 3 directories, 1 absences
+    r0w4.qimg: [SIZE] with 3 files of [SIZE], 15 names in 3 directories, 1 absence
     2 recordings agree: rank 0 of 4, rank 0 of 64
 
     packed below:

@@ -12,7 +12,7 @@ fn privileged_an_image_is_made_anew_and_says_what_changed() {
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
     status 0
     --- stdout
-    app.qimg: [SIZE] with 3 files of [SIZE], 15 names in 3 directories, 1 absences
+    app.qimg: [SIZE] with 3 files of [SIZE], 15 names in 3 directories, 1 absence
 
     packed below:
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)
@@ -28,7 +28,7 @@ fn privileged_an_image_is_made_anew_and_says_what_changed() {
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
     status 0
     --- stdout
-    app.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absences
+    app.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absence
 
     packed below:
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)

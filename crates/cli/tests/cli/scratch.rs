@@ -322,6 +322,9 @@ fn privileged_wrong_directories_are_named_and_odd_ones_work() {
     hint: `--scratch DIR` takes a directory that you may look into
     $ quell run --scratch tmp/old -- true => 125
     quell: error: `--scratch tmp/old`: not a directory
+    $ quell run --scratch /proc -- true => 125
+    quell: error: `--scratch /proc`: the kernel makes the files in `/proc`
+    hint: `--scratch DIR` takes a directory that programs write to
     $ quell run --scratch / -- true => 125
     quell: error: `--scratch /` would cover the whole system
     hint: name the directory of temporary files
@@ -334,7 +337,6 @@ fn privileged_wrong_directories_are_named_and_odd_ones_work() {
     $ quell run --keep -- true => 125
     error: the following required arguments were not provided:
       --scratch <DIR[/PATTERN]>
-      <CMD>...
 
     Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
            quell run [OPTIONS] --auto -- CMD [ARG]...

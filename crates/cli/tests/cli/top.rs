@@ -203,6 +203,24 @@ fn privileged_processes_of_a_user_or_a_job_are_followed() {
     }
 }
 
+/// Processes that run already are watched from the beginning, also those that are not named.
+#[test]
+fn privileged_the_first_interval_has_the_processes_of_a_user() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("setpriv")]) else { return };
+    let user = (400_000 + std::process::id()).to_string();
+    let asks = "echo $$; while true; do test -e /absent; done";
+    let words = ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups", "sh", "-c", asks];
+    let (mut asking, process) = running(&test, &words);
+    let first = test.json(&["top", "--user", &user, "--json", "--count", "1"]);
+    asking.kill().unwrap();
+    test.wait(asking);
+    assert_eq!(
+        (&first["processes"], &first["by_process"][0]["process"]),
+        (&1.into(), &process.into()),
+        "{first}"
+    );
+}
+
 #[test]
 fn what_cannot_be_watched_is_named() {
     let test = Test::new();

@@ -49,7 +49,8 @@ fn installed() -> String {
     oldest.map_or_else(|| "5.7.0".to_owned(), |tool| tool.version.to_string())
 }
 
-/// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error.
+/// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error, and so is
+/// a file that is the only one.
 fn scanned(
     modulepaths: &[PathBuf],
     options: scan::ScanOptions,
@@ -58,7 +59,8 @@ fn scanned(
     for modulepath in modulepaths {
         match ModuleTree::scan(modulepath, options) {
             Err(ModulesError::Read { path, source })
-                if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::Interrupted) =>
+                if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::Interrupted)
+                    && (modulepaths.len() > 1 || source.kind() != ErrorKind::NotADirectory) =>
             {
                 unlisted.push(audit::unlisted(&path, &source));
             }

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use crate::progress::Progress;
+use quell_base::number::counted;
 use quell_base::{escape, shown};
 use quell_modules::measure::{self, ComparedCalls, MeasureRequest};
 use quell_modules::trust;
@@ -144,10 +145,9 @@ impl LogLines {
 pub(super) fn tell_added(added: &BTreeSet<PathBuf>, printer: &Printer) {
     let paths: Vec<String> = added.iter().map(|path| format!("`{}`", shown(path))).collect();
     if !paths.is_empty() {
-        let (count, paths) = (paths.len(), paths[..paths.len().min(FEW)].join(", "));
-        printer.hint(&format!(
-            "modulefiles add {count} further modulepaths, such as {paths}: `--follow` converts them too"
-        ));
+        let more = counted(paths.len() as u64, "further modulepath");
+        let paths = paths[..paths.len().min(FEW)].join(", ");
+        printer.hint(&format!("modulefiles add {more}, such as {paths}: `--follow` converts them too"));
     }
 }
 

@@ -10,7 +10,7 @@ use quell_base::shell::{self, quoted_name};
 use quell_image::Beyond;
 use quell_image::frames::CompressionLevel;
 use quell_image::write::{Audience, ImageForm};
-use quell_pack::{Hold, NothingToPack, PackError, PackOptions};
+use quell_pack::{Hold, NothingToPack, PackError, PackOptions, RootsBy};
 
 /// Makes an image of the recordings.
 pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
@@ -24,6 +24,7 @@ pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         if flags.complete { ImageForm::Compressed(CompressionLevel::default()) } else { ImageForm::Plain };
     let options = PackOptions {
         roots: flags.roots.clone(),
+        roots_by: RootsBy::User,
         audience,
         form: flags.compress.map_or(usual, |compression| compression.0),
         beyond: if flags.complete { Beyond::Nothing } else { Beyond::Originals },
@@ -37,7 +38,7 @@ pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     let packed = match pack(&options) {
         Err(PackError::Nothing { why: NothingToPack::Local }) => {
             let roots = roots::instead(&trace, printer)?;
-            pack(&PackOptions { roots, ..options.clone() })
+            pack(&PackOptions { roots, roots_by: RootsBy::Quell, ..options.clone() })
         }
         packed => packed,
     };

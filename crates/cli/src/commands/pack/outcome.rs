@@ -2,7 +2,7 @@
 
 use crate::printer::Printer;
 use quell_base::escape;
-use quell_base::number::size;
+use quell_base::number::{noun_for, size};
 use quell_image::Beyond;
 use quell_image::write::WrittenImage;
 use quell_pack::{Agreement, Disagreement, Packed};
@@ -20,17 +20,19 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         true => size(totals.content_bytes),
         false => format!("{} of {}", size(totals.content_bytes), size(packed.file_bytes)),
     };
+    // One word of digits each, for scripts.
+    let counted = |number: u64, noun| format!("{number} {}", noun_for(number, noun));
     // Writing to a string cannot fail.
     _ = writeln!(
         text,
-        "{}: {} with {} files of {}, {} names in {} directories, {} absences",
+        "{}: {} with {} of {}, {} in {}, {}",
         target.display(),
         stored(&packed.written),
-        totals.held_files,
+        counted(totals.held_files, "file"),
         content,
-        packed.names,
-        packed.directories,
-        packed.absences,
+        counted(packed.names, "name"),
+        counted(packed.directories, "directory"),
+        counted(packed.absences, "absence"),
     );
     let reasons = |list: &[quell_pack::ChosenDirectory]| -> Vec<String> {
         list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()

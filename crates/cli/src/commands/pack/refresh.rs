@@ -6,6 +6,7 @@ use crate::flags::Pack;
 use crate::images;
 use crate::printer::Printer;
 use crate::progress::Progress;
+use quell_base::number::counted;
 use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
@@ -43,15 +44,15 @@ pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Resul
     let refreshed = refreshed.map_err(refusal::explain)?;
     printer.data(&outcome::describe(&refreshed.packed, target, opened.index().beyond()))?;
     if !options.learned.is_empty() {
-        printer.data(&format!("\nlearned: {} paths\n", refreshed.learned))?;
+        printer.data(&format!("\nlearned: {}\n", counted(refreshed.learned, "path")))?;
     }
     printer.data(&describe(&refreshed.altered))?;
     for (learned, file) in options.learned.iter().zip(&flags.learn).filter(|(learned, _)| learned.omitted > 0)
     {
         printer.warn(&format!(
-            "`{}` lacks {} more paths, for which it had no room",
+            "`{}` lacks {}, for which it had no room",
             shown(file),
-            learned.omitted
+            counted(learned.omitted, "more path")
         ));
         printer.hint("record so many paths instead: `quell record -- CMD`, then `quell pack`");
     }
