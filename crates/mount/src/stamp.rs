@@ -156,7 +156,7 @@ fn parse(text: &str, identity: Identity) -> Option<(Stamp, RenewedDirectories)> 
     let stamp =
         Stamp { checked: value("checked")?.parse().ok()?, lifetime: value("lifetime")?.parse().ok()? };
     let directory = |line: &str| {
-        let (nid, now) = serde_json::from_str::<(u64, RenewedAttributes)>(line).ok()?;
+        let (nid, now) = serde_json::from_slice::<(u64, RenewedAttributes)>(line.as_bytes()).ok()?;
         Some((Nid::new(nid), now.into()))
     };
     let renewed = text.lines().filter_map(|line| line.strip_prefix(RENEWED));

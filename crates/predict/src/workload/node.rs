@@ -116,6 +116,8 @@ fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes
 #[derive(Clone, Debug)]
 struct ReplayedProcess {
     act: usize,
+    /// That of the act.
+    segment: usize,
     progress: ActProgress,
     /// The event at that moment.
     then: ProcessEvent,
@@ -165,6 +167,7 @@ impl<'a> ReplayedNode<'a> {
     fn new(script: &'a StartScript, machine: &'a Machine, processes: u32, begin: f64) -> Self {
         let process = |number| ReplayedProcess {
             act: 0,
+            segment: 0,
             progress: ActProgress::default(),
             then: ProcessEvent::Begin,
             chance: Chance(u64::from(number)),
@@ -260,20 +263,20 @@ impl<'a> ReplayedNode<'a> {
             *free = begin + think;
             begin
         }) + think;
-        let segment = self.segment(at);
+        let segment = at * SEGMENTS / self.script.acts.len();
         self.demand.segments[segment].think += act.think;
-        self.processes[number].then = ProcessEvent::Go;
+        let process = &mut self.processes[number];
+        (process.segment, process.then) = (segment, ProcessEvent::Go);
         self.next[number] = moment(end);
     }
 
     /// Goes on with an act until something has to be waited for.
     fn step(&mut self, number: usize, now: f64, caches: &mut Caches<'_>) {
         let chance = self.chance(number);
-        let mut process = self.processes[number].clone();
-        let Some(act) = self.script.acts.get(process.act) else { return };
         let processes = self.processes.len();
-        let segment = self.segment(process.act);
-        let segment = &mut self.demand.segments[segment];
+        let process = &mut self.processes[number];
+        let Some(act) = self.script.acts.get(process.act) else { return };
+        let segment = &mut self.demand.segments[process.segment];
         self.next[number] = match caches.need(act, &mut process.progress, now) {
             ProcessNeed::Request(operation, effect) => {
                 let bytes = fetched(act, effect);
@@ -320,12 +323,6 @@ impl<'a> ReplayedNode<'a> {
                 moment(now)
             }
         };
-        self.processes[number] = process;
-    }
-
-    /// The segment of an act.
-    fn segment(&self, act: usize) -> usize {
-        act * SEGMENTS / self.script.acts.len().max(1)
     }
 }
 
