@@ -233,15 +233,16 @@ impl<'a> ReplayedNode<'a> {
     /// The process whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
     /// order.
     fn turn(&self) -> Option<ProcessTurn> {
-        let (mut first, mut then) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
+        let (mut first, mut then) = (u128::MAX, u128::MAX);
+        // Bits of positive numbers are in the order of the numbers. No branch depends on that order, which no processor could foresee.
         for (number, at) in self.next.iter().enumerate() {
-            if *at < first.0 {
-                (first, then) = ((*at, number), first);
-            } else if *at < then.0 {
-                then = (*at, number);
-            }
+            let key = u128::from(at.to_bits()) << 32 | number as u128;
+            (first, then) = (first.min(key), then.min(first.max(key)));
         }
-        first.0.is_finite().then_some(ProcessTurn { number: first.1, until: then })
+        let moment = |key: u128| (f64::from_bits((key >> 32) as u64), key as u32 as usize);
+        let (at, number) = moment(first);
+        let until = if then == u128::MAX { (f64::INFINITY, 0) } else { moment(then) };
+        at.is_finite().then_some(ProcessTurn { number, until })
     }
 
     /// A number from which [`luck`] makes a factor.
