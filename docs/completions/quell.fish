@@ -251,7 +251,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l compare -d 'Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container\'s image, an image of quell that is read, broadcast, or there already, and `run --auto` from its second start on'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes right before: clients have forgotten nothing between the runs'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l keep-absences -d 'Predict clients that keep absent names'

@@ -56,9 +56,9 @@ pub struct Predict {
     pub image: Option<ImageBy>,
     /// Compare the ways of the program to the nodes: plain, served once a node as by Spindle, a container's image, an image of quell
     /// that is read, broadcast, or there already, and `run --auto` from its second start on.
-    #[arg(long, conflicts_with_all = ["image", "html"])]
+    #[arg(long, conflicts_with_all = ["image", "html", "measured"])]
     pub compare: bool,
-    /// The program has run on the nodes before.
+    /// The program has run on the nodes right before: clients have forgotten nothing between the runs.
     #[arg(long)]
     pub warm: bool,
     /// Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-`

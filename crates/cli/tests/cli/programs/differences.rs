@@ -172,6 +172,38 @@ print('bound', flush=True); sys.stdin.read()";
     test.wait(child);
 }
 
+/// Packs the tree with all that was read of it.
+fn packed(test: &Test) {
+    test.script(PLANT).succeeds();
+    test.script("$quell -q record -o t.qtrace sh -c 'ls -R env; cat env/a/file env/a/acl' >/dev/null")
+        .succeeds();
+    test.script("$quell -q pack t.qtrace -o t --root env").succeeds();
+}
+
+#[test]
+fn privileged_a_descriptor_from_before_the_run_is_the_originals() {
+    let Some(test) = Test::privileged(NEEDS) else { return };
+    packed(&test);
+    test.write("same.py", "import os; print(os.fstat(0).st_dev == os.stat('env/a/file').st_dev)");
+    assert_eq!(test.script("python3 same.py < env/a/file").stdout, "True\n");
+    assert_eq!(test.script("$quell run t -- python3 same.py < env/a/file").stdout, "False\n");
+    assert_eq!(test.script("$quell run t -- sh -c 'python3 same.py < env/a/file'").stdout, "True\n");
+}
+
+/// A list denies a user what the mode allows.
+#[test]
+fn privileged_an_extraction_of_root_has_no_access_control_lists() {
+    let Some(test) = Test::privileged(NEEDS) else { return };
+    packed(&test);
+    test.script("setfacl -m u:1600:--- env/a/acl; $quell -q pack --refresh t").succeeds();
+    let as_denied = "setpriv --reuid 1600 --regid 1600 --clear-groups cat env/a/acl";
+    for (run, expected) in
+        [("", ""), ("$quell run --mode mount t --", ""), ("$quell run --mode extract t --", "acl\n")]
+    {
+        assert_eq!(test.script(&format!("{run} {as_denied}")).stdout, expected, "{run}");
+    }
+}
+
 /// gdb started beside a run attaches to a process in it, and finds its symbols below the root.
 #[test]
 fn privileged_gdb_from_outside() {
