@@ -297,7 +297,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image for all users. It holds only what every user may read, by mode and by access control list'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -33,7 +33,7 @@ impl Printer {
         Self { colour: arguments.general.colour, verbosity: arguments.general.verbosity() }
     }
 
-    /// Before the flags are known.
+    /// For messages before the flags are parsed.
     pub(crate) const USUAL: Self = Self { colour: Colour::Auto, verbosity: Verbosity::Normal };
 
     /// The flags by which another quell talks as this one.

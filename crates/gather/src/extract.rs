@@ -28,7 +28,7 @@ use crate::ops::{Node, NodeKind, Time};
 use crate::view::{Seen, View};
 
 use names::{DIRECTORY, NAMED, Removed, is_newer, os, remove_older, replace, split};
-use same::is_same;
+use same::{GivenAttributes, UnreadableFile, is_same};
 
 /// The way in which files are written.
 #[derive(Debug, Clone, Copy)]
@@ -246,7 +246,16 @@ impl<'v> Extraction<'v> {
             outcome => return outcome.map(|identity| Put::Made { bytes, identity }),
         }
         let there = rustix::fs::statat(&parent, os(name), AtFlags::SYMLINK_NOFOLLOW)?;
-        if is_same((&parent, name), &there, entry, &self.view.containers[seen.container].file)? {
+        let given = GivenAttributes {
+            mode: self.mode(&entry.node, seen).as_raw_mode(),
+            owner: self.sets_owners(seen).then_some((entry.node.uid, entry.node.gid)),
+        };
+        let unreadable = match self.options.replacing {
+            Replacing::Nothing => UnreadableFile::Same,
+            Replacing::Everything => UnreadableFile::Different,
+        };
+        let source = &self.view.containers[seen.container].file;
+        if is_same((&parent, name), &there, (entry, &given, unreadable), source)? {
             return Ok(Put::Same((there.st_dev, there.st_ino)));
         }
         if !self.may_replace(&parent, name, &there, seen)? {

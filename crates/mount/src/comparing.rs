@@ -19,7 +19,8 @@ use crate::loaded::LoadedImage;
 use crate::notes::{NodeNote, NoteBoard};
 use crate::published::{Awaited, Claim, Publication, ToldOutcome};
 use crate::request::{
-    CheckFinding, CheckingRank, LessonsDue, OriginalsCheck, RunRequest, StaleOriginals, StalePolicy, bytes,
+    CheckingRank, LessonsDue, OriginalsCheck, OriginalsFinding, RunRequest, StaleOriginals, StalePolicy,
+    bytes,
 };
 use crate::sharing::PeersTask;
 use crate::staleness::Staleness;
@@ -29,7 +30,7 @@ use crate::sys::process::SingleThreaded;
 /// A rank that may have to compare.
 pub(crate) struct Comparing<'r> {
     pub(crate) request: &'r RunRequest,
-    pub(crate) tell: &'r mut dyn FnMut(CheckFinding<'_>),
+    pub(crate) tell: &'r mut dyn FnMut(OriginalsFinding<'_>),
     pub(crate) errands: Errands,
 }
 
@@ -125,7 +126,7 @@ impl Comparing<'_> {
             return Ok(Checked::default());
         };
         if let Some(staleness) = self.vouched(image) {
-            (self.tell)(CheckFinding::Stamped);
+            (self.tell)(OriginalsFinding::Stamped);
             return Ok(Checked { staleness, ..Checked::default() });
         }
         let publication = self.publication(image);
@@ -166,7 +167,10 @@ impl Comparing<'_> {
             };
             self.errands.refresh = image.and_then(|image| self.refresh_errand(image, kept));
             let is_refreshed = self.errands.refresh.is_some();
-            (self.tell)(CheckFinding::Changed(StaleOriginals { changes: &checked.changes, is_refreshed }));
+            (self.tell)(OriginalsFinding::Changed(StaleOriginals {
+                changes: &checked.changes,
+                is_refreshed,
+            }));
         }
     }
 

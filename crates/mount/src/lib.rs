@@ -79,7 +79,7 @@ pub use notes::NodeNote;
 pub use output::{CollectedOutput, Existing, OutputEnd, OutputError, OutputRequest, output_plain};
 pub use peers::PATIENCE_FOR_PEERS;
 pub use request::{
-    CheckFinding, CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StaleOriginals,
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, OriginalsFinding, RunRequest, StaleOriginals,
     StalePolicy,
 };
 pub use run::{note_plain_run, run, run_plain};

@@ -59,7 +59,7 @@ pub enum StalePolicy {
 
 /// A finding before the command starts.
 #[derive(Debug, Clone, Copy)]
-pub enum CheckFinding<'a> {
+pub enum OriginalsFinding<'a> {
     /// Originals have changed.
     Changed(StaleOriginals<'a>),
     /// A stamp vouches for them, so they were not compared.

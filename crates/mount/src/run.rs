@@ -23,8 +23,8 @@ use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::namespace::mounted_source;
 use crate::rendezvous::{MeetingPlace, NamespaceKey};
 use crate::request::{
-    CheckFinding, CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, RunRequest, StalePolicy, bytes,
-    umask,
+    CheckingRank, LessonsDue, LessonsRequest, OriginalsCheck, OriginalsFinding, RunRequest, StalePolicy,
+    bytes, umask,
 };
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::wrapper::{Reports, stay_behind};
@@ -34,10 +34,10 @@ use crate::wrapper::{Reports, stay_behind};
 /// The process must have one thread. It joins the namespace that ranks of the same user, job and image on this node
 /// share, and makes it if it is the first. Inside such a namespace already, it only executes.
 ///
-/// `tell` is told by the rank that compares what is served from the originals.
+/// The rank that compares calls `tell` with the originals that have changed, or says that a stamp spared the comparison.
 ///
 /// **Errors** see [`RunError`].
-pub fn run(request: &RunRequest, tell: &mut dyn FnMut(CheckFinding<'_>)) -> Result<Infallible, RunError> {
+pub fn run(request: &RunRequest, tell: &mut dyn FnMut(OriginalsFinding<'_>)) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;

@@ -26,7 +26,7 @@ pub enum PackError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// Some user may not read a directory of which a public image was asked for. The remedy is another root, or an image of one's own.
+    /// A public image was asked for a root that some user may not list or reach.
     #[error("a public image cannot show `{}`: some users may not list or enter `{}`", .root.display(), .closed.display())]
     Closed {
         /// The root.

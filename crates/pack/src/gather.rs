@@ -15,7 +15,7 @@ use crate::hold::{FileToHold, hold_files, part_to_hold};
 use crate::options::Hold;
 use crate::outcome::{LeftOutPath, PackProgress};
 use crate::path_tree::PathTree;
-use crate::public::{LIST_AND_SEARCH, READ, all_may};
+use crate::public::{LIST_AND_SEARCH, READ, all_may, is_public_xattr};
 use crate::roots::RootChoice;
 use crate::secrets::{HEAD, suspicion};
 
@@ -227,7 +227,12 @@ impl Gatherer<'_> {
         let Some(seen) = seen else { return Ok(()) };
         if seen.seen.touched {
             self.gathered.tree.touch(node);
-            self.gathered.tree.set_xattrs(node, place.original.xattrs(name)?)?;
+            let mut xattrs = place.original.xattrs(name)?;
+            if self.audience == Audience::Everyone {
+                let may_read = all_may(READ, place.original, name, &attributes)?;
+                xattrs.retain(|(name, _)| is_public_xattr(name, may_read));
+            }
+            self.gathered.tree.set_xattrs(node, xattrs)?;
         }
         match attributes.kind {
             FileKind::Directory => self.directory(place, name, (&path, node), seen),
@@ -264,7 +269,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         if self.is_withheld(place, name, node, LIST_AND_SEARCH)? {
-            self.leave_out(path, "other users may not list it or look names up in it");
+            self.leave_out(path, "some users may not list it or look names up in it");
             return Ok(());
         }
         match place.original.open_child(name) {
@@ -315,7 +320,7 @@ impl Gatherer<'_> {
         if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
             self.leave_out(&path, reason);
         } else if self.is_withheld(place, name, node, READ)? {
-            self.leave_out(&path, "other users may not read it");
+            self.leave_out(&path, "some users may not read it");
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");
         } else {

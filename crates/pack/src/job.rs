@@ -10,10 +10,10 @@ use quell_image::{Beyond, ImageTotals, ImageTree};
 use crate::error::{NothingToPack, PackError};
 use crate::gather::{Gathered, gather, unseen};
 use crate::options::Hold;
-use crate::outcome::{ChosenDirectory, PackProgress, Packed};
+use crate::outcome::{ChosenDirectory, LeftOutPath, PackProgress, Packed};
 use crate::path_tree::PathTree;
 use crate::requests::RecordedRequests;
-use crate::roots::{self, RootChoice, RootScope};
+use crate::roots::{self, RootChoice, RootOrigin, RootScope};
 use crate::secrets::is_suspicion;
 use crate::{added, outside, public};
 
@@ -92,14 +92,13 @@ fn settle(
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<(Vec<RootChoice>, Gathered), PackError> {
     loop {
-        let choices = roots::choose(recorded, scope, &is_directory);
+        let mut choices = roots::choose(recorded, scope, &is_directory);
         if choices.is_empty() {
             return Err(PackError::Nothing { why: nothing(recorded, scope) });
         }
-        if wanted.0 == Audience::Everyone {
-            choices.iter().try_for_each(verify_public)?;
-        }
-        let gathered = gather(recorded, &choices, wanted, progress)?;
+        let closed = if wanted.0 == Audience::Everyone { leave_closed(&mut choices)? } else { Vec::new() };
+        let mut gathered = gather(recorded, &choices, wanted, progress)?;
+        gathered.left_out.extend(closed);
         let further: Vec<_> = unseen(recorded, &choices, &gathered.link_targets).cloned().collect();
         if gathered.disturbed.is_empty() && further.is_empty() {
             return Ok((choices, gathered));
@@ -114,11 +113,36 @@ fn settle(
     }
 }
 
-fn verify_public(choice: &RootChoice) -> Result<(), PackError> {
-    let as_path = |path| PathBuf::from(OsStr::from_bytes(path));
-    match public::closed_directory(&choice.path)? {
-        Some(closed) => Err(PackError::Closed { root: as_path(&choice.path), closed: closed.to_owned() }),
-        None => Ok(()),
+/// Takes roots out that some user may not list or reach: a public image has none of their names. One that was named is an error, and so is
+/// it if none is left.
+fn leave_closed(choices: &mut Vec<RootChoice>) -> Result<Vec<LeftOutPath>, PackError> {
+    let as_path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+    let (mut open, mut left_out, mut refusal) = (Vec::new(), Vec::new(), None);
+    for mut choice in choices.drain(..) {
+        let Some(closed) = public::closed_directory(&choice.path)? else {
+            let mut live = Vec::new();
+            for directory in choice.live {
+                // What lies in a closed directory comes from the original anyway.
+                if public::closed_directory(&directory.0)?.is_none() {
+                    live.push(directory);
+                }
+            }
+            choice.live = live;
+            open.push(choice);
+            continue;
+        };
+        let error = PackError::Closed { root: as_path(&choice.path), closed: closed.to_owned() };
+        if choice.origin != RootOrigin::Judged {
+            return Err(error);
+        }
+        left_out
+            .push(LeftOutPath { path: choice.path.clone(), reason: "some users may not list or reach it" });
+        refusal = refusal.or(Some(error));
+    }
+    *choices = open;
+    match refusal {
+        Some(error) if choices.is_empty() => Err(error),
+        _ => Ok(left_out),
     }
 }
 

@@ -12,7 +12,7 @@ pub struct PackOptions {
     pub roots: Vec<PathBuf>,
     /// Tells whether the user named them, for the reason that the image keeps.
     pub roots_by: RootsBy,
-    /// The users of the image; [`Audience::Everyone`] takes world-readable originals only.
+    /// The users of the image; [`Audience::Everyone`] takes only what every user may read.
     pub audience: Audience,
     /// Plain, or compressed for transport.
     pub form: ImageForm,

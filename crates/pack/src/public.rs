@@ -36,6 +36,11 @@ pub(crate) fn all_may(
     Ok(list.is_none_or(|(_, list)| all_entries_give(permission, list)))
 }
 
+/// True if every user may read an extended attribute of a file. Source: `xattr(7)`.
+pub(crate) fn is_public_xattr(name: &[u8], all_may_read: bool) -> bool {
+    !name.starts_with(b"trusted.") && (all_may_read || !name.starts_with(b"user."))
+}
+
 /// The nearest to `/` of a root and the directories above it that some user may not list or go through; `None` where every user may.
 pub(crate) fn closed_directory(root: &[u8]) -> Result<Option<&Path>, OriginalError> {
     let root = Path::new(OsStr::from_bytes(root));
@@ -54,8 +59,10 @@ pub(crate) fn closed_directory(root: &[u8]) -> Result<Option<&Path>, OriginalErr
 
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
-/// Tags of entries whose permissions the mode does not show, and of the mask that limits them. Source: `linux/posix_acl.h`.
-const LIMITED: [u16; 3] = [0x02, 0x04, 0x08];
+/// Tags of entries that the mask limits, and that of the mask. Source: `linux/posix_acl.h`.
+const USER: u16 = 0x02;
+const GROUP_OBJECT: u16 = 0x04;
+const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 
 /// True if no entry of an access control list lacks `permission`. A list that cannot be read gives nothing.
@@ -70,7 +77,7 @@ fn all_entries_give(permission: u16, list: &[u8]) -> bool {
     let mask =
         entries.iter().map(entry).find(|(tag, _)| *tag == MASK).map_or(0o7, |(_, permissions)| permissions);
     let gives = |(tag, permissions): (u16, u16)| {
-        !LIMITED.contains(&tag) || permissions & mask & permission == permission
+        !matches!(tag, USER | GROUP_OBJECT | GROUP) || permissions & mask & permission == permission
     };
     rest.is_empty() && entries.iter().map(entry).all(gives)
 }

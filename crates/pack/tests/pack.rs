@@ -308,7 +308,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
             (rest.path("env/key.pem"), "it holds a private key"),
         ]
     );
-    assert_eq!(rows(&packed.left_out), [(rest.path("env/private"), "other users may not read it")]);
+    assert_eq!(rows(&packed.left_out), [(rest.path("env/private"), "some users may not read it")]);
     assert!(looks_like_secret(&rest.path("env/key.pem")) && !looks_like_secret(&rest.path("env/a")));
     assert_eq!(packed.totals.held_files, 1);
     let image = rest.open();
@@ -377,6 +377,18 @@ fn a_public_image_leaves_out_what_lies_in_a_directory_that_may_not_be_listed() {
     let closed = at(&image, &rest.path("closed"));
     assert_eq!(image.coverage(closed), Ok(Coverage::Uncovered));
     assert_eq!(image.content(at(&image, &rest.path("open/b"))), Ok(FileContent::Held(b"content")));
+}
+
+/// The session's top is on a network file system, and chosen for that.
+#[test]
+fn a_public_image_of_what_some_user_may_not_reach_is_refused() {
+    let mut session = Session::new("lustre");
+    session.file("env/a", b"content");
+    session.read("env/a");
+    fs::set_permissions(&session.top, fs::Permissions::from_mode(0o700)).unwrap();
+    let (_rest, packed) =
+        session.pack_with(&PackOptions { audience: Audience::Everyone, ..PackOptions::default() });
+    assert!(matches!(packed, Err(PackError::Closed { .. })));
 }
 
 #[test]

@@ -60,8 +60,8 @@ impl Watch {
             }
             _ => {
                 joined.others = Some(Arc::clone(&self.others));
-                // Nothing is stopped yet, so this look waits for no process that waits for us. A round without processes would end,
-                // and the first interval be empty.
+                // The first look is made before the thread starts: a round without processes ends at once, and the first interval would
+                // be empty. It cannot deadlock, because no process is stopped yet.
                 *lock(&self.others) = scope.find();
                 self.begin_to_look(scope.clone())?;
             }

@@ -1,6 +1,6 @@
 //! The flags of `quell import`.
 
-use super::record::no_stream;
+use super::output_path::no_stream;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

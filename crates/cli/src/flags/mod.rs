@@ -16,6 +16,7 @@ mod image;
 mod import;
 mod modules;
 mod modules_tools;
+mod output_path;
 mod pack;
 mod predict;
 mod record;

@@ -1,6 +1,6 @@
 //! The flags of `quell pack`.
 
-use super::record::no_stream;
+use super::output_path::no_stream;
 use crate::compression::Compression;
 use clap::Args;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub struct Pack {
     /// directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise.
     #[arg(long)]
     pub complete: bool,
-    /// Make an image that every user may use, of world-readable sources only.
+    /// Make an image for all users. It holds only what every user may read, by mode and by access control list.
     #[arg(long)]
     pub public: bool,
     /// Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more.

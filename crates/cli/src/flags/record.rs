@@ -1,20 +1,13 @@
 //! The flags of `quell record`.
 
-use clap::builder::{FalseyValueParser, PathBufValueParser, TypedValueParser};
+use super::output_path::no_stream;
+use clap::builder::FalseyValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// A path that no user gives for a directory or an image: other commands take `-` for a stream.
-pub(super) fn no_stream() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true => Err("it cannot be written to standard output; `./-` is a file of that name"),
-        false => Ok(path),
-    })
-}
 
 /// The engine that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

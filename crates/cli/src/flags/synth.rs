@@ -1,6 +1,6 @@
 //! The flags of `quell synth`, a command of shapes.
 
-use super::record::no_stream;
+use super::output_path::no_stream;
 use clap::{Args, Subcommand, ValueEnum};
 use quell_base::Bytes;
 use std::path::PathBuf;

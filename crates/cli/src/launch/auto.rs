@@ -26,7 +26,7 @@ use quell_cache::{
 };
 use quell_image::write::Audience;
 use quell_mount::{
-    CheckFinding, ImageError, LessonsDue, LessonsRequest, OriginalChange, RunError, StaleOriginals,
+    ImageError, LessonsDue, LessonsRequest, OriginalChange, OriginalsFinding, RunError, StaleOriginals,
 };
 use quell_pack::{PackOptions, RootsBy};
 use quell_record::{
@@ -154,8 +154,8 @@ impl Auto<'_> {
         let refresh = own.map(|(entry, _)| maker::words(entry, self.flags.auto.cache_size, &self.roots()));
         let wanted = (learn, refresh.unwrap_or_default());
         let request = request(self.flags, found.path.clone(), wanted, self.place.as_ref(), self.began);
-        let mut tell = |found: CheckFinding<'_>| {
-            if let CheckFinding::Changed(stale) = found {
+        let mut tell = |found: OriginalsFinding<'_>| {
+            if let OriginalsFinding::Changed(stale) = found {
                 self.tell(&stale);
             }
         };

@@ -18,7 +18,7 @@ pub(super) fn directory(flag: &str, given: &Path) -> Result<PathBuf, Failure> {
     })?;
     if found.starts_with("/proc") {
         let failure =
-            Failure::message(format!("`{flag} {}`: the kernel makes the files in `/proc`", shown(given)));
+            Failure::message(format!("`{flag} {}`: `/proc` holds no files of programs", shown(given)));
         return Err(failure
             .hint(format!("`{flag} DIR` takes a directory that programs write to"))
             .status(OURS));

@@ -13,8 +13,8 @@ use quell_base::parallel::DEFAULT_PARALLELISM;
 use quell_base::shell::{quoted, quoted_name};
 use quell_base::{NodeId, RankId, RankPlace, shown};
 use quell_mount::{
-    CheckFinding, CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
-    OriginalsCheck, RunError, RunRequest, StaleOriginals, StalePolicy, stamp,
+    CheckingRank, ImageError, ImageMode, ImageTrust, LessonsDue, LessonsRequest, MemoryBudget,
+    OriginalsCheck, OriginalsFinding, RunError, RunRequest, StaleOriginals, StalePolicy, stamp,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -43,11 +43,11 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     let (learn, refresh) = (learn(flags, place.as_ref()), refresh(flags));
     let request = request(flags, flags.image.clone(), (learn, refresh), place.as_ref(), began);
     let speaks = is_on_first_node(place.as_ref());
-    let mut tell = |found: CheckFinding<'_>| match found {
+    let mut tell = |found: OriginalsFinding<'_>| match found {
         _ if !speaks => {}
-        CheckFinding::Changed(stale) => warn_of_stale_sources(&flags.image, &stale, printer),
-        CheckFinding::Stamped => printer.talk(&format!(
-            "originals not compared: `{}` says that they were; `--check all` compares",
+        OriginalsFinding::Changed(stale) => warn_of_stale_sources(&flags.image, &stale, printer),
+        OriginalsFinding::Stamped => printer.talk(&format!(
+            "`{}` vouches for the originals, so they were not compared; `--check all` compares them",
             shown(stamp::path_of(&flags.image))
         )),
     };

@@ -170,6 +170,7 @@ impl Maker {
         let packed = match quell_pack::pack(&trace, &target, &options, &mut |_| {}) {
             Ok(packed) => packed,
             Err(PackError::Nothing { why }) => return Ok(Outcome::Settled(why.to_string())),
+            Err(error @ PackError::Closed { .. }) => return Ok(Outcome::Settled(error.to_string())),
             Err(error) => return Err(Failure::new(error)),
         };
         if packed.written.file_bytes > self.cache_size {

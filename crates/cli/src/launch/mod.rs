@@ -37,7 +37,7 @@ use std::time::Instant;
 /// `quell run`: becomes the command; returns when that fails, or when a recorded command has ended.
 pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     if flags.command.is_empty() {
-        return Err(stands_alone(flags));
+        return Err(incomplete(flags));
     }
     let mut stats = flags.stats.as_deref();
     if !flags.disable {
@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         output::collect(flags, *printer)?;
         scratch::enter(flags, *printer)?;
         if flags.imageless && !flags.buffers.buffer.is_empty() {
-            // From here on, writes are those of programs in the table of `--buffer`.
+            // Written first, because the table of `--buffer` must not count this write.
             quell_mount::note_plain_run(stats.take(), Instant::now()).map_err(plain::explain)?;
         }
         buffer::enter(flags, *printer)?;
@@ -57,8 +57,8 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     }
 }
 
-/// One word is on the line, and image and command are needed.
-fn stands_alone(flags: &Run) -> Failure {
+/// The error for a line that lacks the image or the command.
+fn incomplete(flags: &Run) -> Failure {
     let failure = match flags.lacks_image {
         true => Failure::message("no image is named before `--`")
             .hint("quell run IMG -- CMD, or quell run --auto -- CMD"),

@@ -54,7 +54,7 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
         // A change that a rank would find if it compared.
         test.write("env/lib/a.txt", "changed\n");
         let trusting = run_as(&test, 0, "first");
-        let told = "quell: originals not compared: `app.qimg.checked` says that they were; `--check all` compares\n";
+        let told = "quell: `app.qimg.checked` vouches for the originals, so they were not compared; `--check all` compares them\n";
         assert_eq!((status(&trusting), trusting.stderr.as_str()), (Some(0), told));
         assert_eq!(status(&run_as(&test, 0, "all")), Some(1), "the stamp is none for `--check all`");
         let whole = test.read_text("app.qimg.checked");
@@ -129,7 +129,7 @@ fn privileged_image_and_trace_may_lie_in_a_directory_that_the_image_answers_for(
         // The stamp knows that the image's own name came.
         let stamped =
             test.script("$quell run env/lib/app.qimg -- sh -c 'env/bin/app; test -e env/lib/app.qimg'");
-        assert!(stamped.stderr.contains("originals not compared"), "{stamped}");
+        assert!(stamped.stderr.contains("vouches for the originals"), "{stamped}");
         assert_eq!((status(&stamped), stamped.stdout), (Some(0), test.run(&["env/bin/app"]).stdout));
         test.write("env/lib/other", "");
         assert_eq!(status(&test.quell(&["check", "env/lib/app.qimg"])), Some(1));

@@ -87,6 +87,16 @@ fn privileged_an_extraction_tells_versions_apart_that_have_the_same_size_and_tim
 }
 
 #[test]
+fn privileged_a_file_that_its_owner_may_not_read_is_extracted_once() {
+    let Some(test) = Test::of_ordinary_user(FUSE) else { return };
+    test.script("mkdir d; $quell -q run --gather d -- sh -c 'echo x > d/closed; chmod 0 d/closed'")
+        .succeeds();
+    test.quell(&["-q", "gather", "extract", "d"]).succeeds();
+    let again = test.quell(&["gather", "extract", "d"]);
+    assert!(again.code() == 0 && again.stderr.contains("1 there already"), "{again}");
+}
+
+#[test]
 fn privileged_ranks_and_later_runs_see_what_was_gathered() {
     let Some(tests) = both(FUSE) else { return };
     for test in tests {

@@ -402,8 +402,14 @@ fn privileged_a_public_image_shows_nothing_that_some_user_may_not_read() {
     test.script("mkdir -p tree/unlisted; cd tree; for i in open group list widened unlisted/secret; do echo $i-content > $i; done")
         .succeeds();
     test.script("chmod -R a+rX .; chmod 755 .; cd tree; chmod 604 group; setfacl -m u:12345:--- list; setfacl -m u:12345:r widened").succeeds();
-    test.write("reads", "cd tree; cat open group list widened unlisted/secret");
-    test.script("chmod 711 tree/unlisted; $quell -q record -o t.qtrace -- sh reads").succeeds();
+    test.script("cd tree; mkdir -p shut/live; setfattr -n user.key -v hidden-value group; setfattr -n trusted.key -v hidden-value open")
+        .succeeds();
+    test.write(
+        "reads",
+        "cd tree; cat open group list widened unlisted/secret; echo x > shut/live/hidden-name",
+    );
+    test.script("chmod 711 tree/unlisted; chmod 700 tree/shut; $quell -q record -o t.qtrace -- sh reads")
+        .succeeds();
     let pack = ["pack", "t.qtrace", "--force", "--public", "--root", "tree", "-o", "i.qimg"];
     let left_out = test.quell(&pack).succeeds();
     let shown = test.read("i.qimg");
@@ -413,9 +419,15 @@ fn privileged_a_public_image_shows_nothing_that_some_user_may_not_read() {
     }
     for name in ["group", "list", "unlisted"] {
         assert!(!shows(&format!("{name}-content")), "{name}");
-        assert!(left_out.contains(&format!("tree/{name}  (other users may not")), "{left_out}");
+        assert!(left_out.contains(&format!("tree/{name}  (some users may not")), "{left_out}");
     }
-    assert!(!shows("secret"), "a name in a directory that other users may not list");
+    for hidden in ["secret", "hidden-value", "hidden-name"] {
+        assert!(!shows(hidden), "{hidden}");
+    }
+    let anyone = "setpriv --reuid 12346 --regid 12346 --clear-groups";
+    test.script("chmod 644 i.qimg").succeeds();
+    let run = test.script(&format!("{anyone} $quell run --trust --require i.qimg -- cat tree/open"));
+    assert_eq!((run.code(), run.stdout.as_str()), (0, "open-content\n"), "{}", run.stderr);
     test.mode("tree", 0o711);
     snapshot!(test.quell(&pack), @"
     status 2
@@ -457,7 +469,7 @@ fn privileged_who_may_read_an_image() {
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)
 
     left out:
-      [DIR]/env/lib/b.txt  (other users may not read it)
+      [DIR]/env/lib/b.txt  (some users may not read it)
     --- stderr
     quell: next: quell run public.qimg -- env/bin/app
     ");

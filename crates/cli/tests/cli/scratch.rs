@@ -323,7 +323,7 @@ fn privileged_wrong_directories_are_named_and_odd_ones_work() {
     $ quell run --scratch tmp/old -- true => 125
     quell: error: `--scratch tmp/old`: not a directory
     $ quell run --scratch /proc -- true => 125
-    quell: error: `--scratch /proc`: the kernel makes the files in `/proc`
+    quell: error: `--scratch /proc`: `/proc` holds no files of programs
     hint: `--scratch DIR` takes a directory that programs write to
     $ quell run --scratch / -- true => 125
     quell: error: `--scratch /` would cover the whole system

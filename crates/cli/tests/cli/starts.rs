@@ -435,7 +435,17 @@ fn privileged_a_tree_that_changed_since_changes_no_prediction() {
 #[test]
 fn ways_on_one_file_system_are_compared_run_by_run() {
     let test = traced();
-    let object = json(&test, &["--fs", "lustre", "--nodes", "4096", "--ppn", "64", "--compare"]);
+    let words = ["--fs", "lustre", "--nodes", "4096", "--ppn", "64", "--compare"];
+    let object = json(&test, &words);
+    let overlaps = |object: &Value| -> Vec<Value> {
+        object["profiles"].as_array().unwrap().iter().map(|profile| profile["overlaps"].clone()).collect()
+    };
+    let launched = json(&test, &[&words[..], &["--launch", "6000"]].concat());
+    assert_eq!(
+        overlaps(&object),
+        overlaps(&launched),
+        "what is added to every time tells no way from another"
+    );
     let profiles = object["profiles"].as_array().unwrap();
     let way = |name: &str| profiles.iter().find(|profile| profile["name"] == name).unwrap();
     let seconds = |name: &str, end: &str| way(name)["points"][0]["seconds"][end].as_f64().unwrap();

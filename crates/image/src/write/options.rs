@@ -8,7 +8,7 @@ use crate::index::ImageIdentity;
 pub enum Audience {
     /// Its owner: mode 0600.
     Owner,
-    /// Every user: mode 0644, for an image of world-readable sources.
+    /// Every user: mode 0644, for an image of what every user may read.
     Everyone,
 }
 

@@ -53,11 +53,9 @@ pub struct ServerLoad {
     pub load: f64,
 }
 
-/// The server with the highest load.
-pub fn busiest_server(network: &Network) -> ServerLoad {
-    let loads =
-        SERVERS.map(|station| ServerLoad { station, load: network.nodes / knee_of(network, station) });
-    loads.into_iter().fold(loads[0], |most, other| if other.load > most.load { other } else { most })
+/// The loads of all servers.
+pub fn server_loads(network: &Network) -> [ServerLoad; SERVERS.len()] {
+    SERVERS.map(|station| ServerLoad { station, load: network.nodes / knee_of(network, station) })
 }
 
 /// The least `max(alone, skew) / demand` of all consecutive parts that hold at least half of a station's demand.

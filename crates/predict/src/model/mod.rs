@@ -14,7 +14,7 @@ mod exact;
 mod fluid;
 mod network;
 
-pub use bounds::{Bounds, ServerLoad, busiest_server, knee};
+pub use bounds::{Bounds, ServerLoad, knee, server_loads};
 pub use fluid::{Causes, Cohorts, EndTimes, solve};
 pub use network::{Network, OwnCause, RunPart, Scale, Station};
 

@@ -1,7 +1,7 @@
 //! The stations that nodes share, and what each part of a node's run wants of them.
 
 use crate::workload::{Demand, Segment};
-use crate::{ServerOperation, StartParameters};
+use crate::{PerOperation, ServerOperation, StartParameters};
 
 /// A station that nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -205,7 +205,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
-    // Requests that a request finds before it, if those of others come by chance and take equal time. Source: Pollaczek and Khinchine.
+    // The mean number of requests in front of one: M/D/1 at the load of the others. It assumes that these arrive as a Poisson process and
+    // take equal time. Source: Pollaczek and Khinchine.
     let queue_of_others = scale.background / (2.0 * free);
     let targets = scale.targets(parameters);
     let (slower, own_answer) = match scale.shares_cores(demand.processes) {
@@ -216,8 +217,8 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
         let bytes = segment.bytes;
         let at_gateway = GatewayPart::of(segment, parameters, scale);
         let requests = segment.asks.metadata().max(segment.forwarded.asks);
-        let answers =
-            segment.waits.dot(&latency) + segment.waits.dot(&server) * queue_of_others + at_gateway.wait;
+        let answered = |asks: &PerOperation| asks.dot(&latency) + asks.dot(&server) * queue_of_others;
+        let answers = answered(&segment.waits) + at_gateway.wait;
         let think = parameters.computing * segment.think + parameters.own_answer * segment.own_answers;
         let data = segment.awaited / parameters.client_rate;
         let chain = think + answers + data;
@@ -233,7 +234,7 @@ fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Ru
             bytes.max(segment.forwarded.bytes) / parameters.client_rate,
             match parameters.forwarding {
                 Some(_) => 0.0,
-                None => segment.asks.dot(&latency) / parameters.in_flight,
+                None => answered(&segment.asks) / parameters.in_flight,
             },
         ];
         let alone = local.into_iter().fold(chain, f64::max);

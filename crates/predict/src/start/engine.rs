@@ -1,6 +1,6 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
-use super::point::{MostReadFile, StartDetail};
+use super::point::{FAILING_LOAD, MostReadFile, StartDetail};
 use super::replays::{ClientState, MOST_SLOWED, POWER, ReplayedCrowd, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::image::{ImageSize, from_image, image_size};
@@ -20,7 +20,7 @@ pub(super) struct StartEngine<'a> {
     files: FileBytes,
     image: ImageSize,
     /// The figures with which servers are said to be full: a rate of which only the least is known never tells that.
-    capacity: StartParameters,
+    pub(super) capacity: StartParameters,
     /// At their median: the nodes of a gateway decide what is replayed, and few replays must serve many runs.
     gateways: Option<Gateways>,
     /// The time of each run of the last point, without the launch. Unit: seconds.
@@ -98,15 +98,17 @@ impl<'a> StartEngine<'a> {
             upper: Spread::of_runs(most, upper).p50 + launch,
         };
         let capacity = self.capacity.clone();
-        let busiest = model::busiest_server(&self.unslowed(nodes, &capacity));
-        let backlog = network.nodes * network.demand()[busiest.station as usize];
+        let loads = model::server_loads(&self.unslowed(nodes, &capacity));
+        let overrun = loads.iter().filter(|server| server.load > FAILING_LOAD);
+        let work = overrun.map(|server| network.nodes * network.demand()[server.station as usize]);
+        let backlog = work.fold(0.0, f64::max);
         let once = demand.broadcast.unwrap_or_default();
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
         let detail = StartDetail {
             waits: backlog.min(times.slowest - last_start - network.alone()),
             mean: Spread::of_runs(times.mean, mean).map(|seconds| seconds + launch),
-            load: busiest.load,
+            load: loads.iter().map(|server| server.load).fold(0.0, f64::max),
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
         };
@@ -120,7 +122,7 @@ impl<'a> StartEngine<'a> {
         }
     }
 
-    /// Nodes from which on the busiest station is full, as `nodes` of them start. Where only the least of a rate is known, so is this.
+    /// Nodes from which on the busiest station is full, as `nodes` of them start.
     pub(super) fn knee(&mut self, nodes: u64, median: &StartParameters) -> f64 {
         model::knee(&self.unslowed(nodes, median))
     }
@@ -235,6 +237,7 @@ impl<'a> StartEngine<'a> {
         let mut demand = own.map_or_else(Demand::default, |crowd| self.replays.slowed(slowed, crowd));
         if let Some(crowd) = shared {
             let shared = self.replays.slowed(slowed, crowd);
+            // Divided by what was replayed, in whole processes, so that each request counts once.
             demand.through(&shared, f64::from(crowd.processes) / f64::from(self.question.processes));
         }
         if let Some(image) = self.question.changes.image {

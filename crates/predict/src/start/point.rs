@@ -11,7 +11,8 @@ pub type StartForecast = Forecast<StartDetail, StartSummary>;
 pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
-    /// At the busiest server, of a node that starts with the last ones, with every figure at its median. Unit: seconds.
+    /// At servers that are more than ten times over capacity, of a node that starts with the last ones, with every figure at its median. Unit:
+    /// seconds.
     pub waits: f64,
     /// Demand divided by capacity, of the busiest server, while nodes do not slow each other down.
     pub load: f64,
@@ -25,12 +26,13 @@ pub struct StartDetail {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartSummary {
     /// The number of nodes at which a shared server, or the shared cores, are fully used; with more nodes, time grows in proportion
-    /// to their number. Calculated for the nodes of the last point; infinite when nothing is shared. No more than the least where only
-    /// the least of a rate is known.
+    /// to their number. Calculated for the nodes of the last point; infinite when nothing is shared.
     pub knee: f64,
     /// The time of the last point with every figure at its median, the launch included. Unit: seconds.
     pub at_medians: f64,
-    /// The time of the last point in each run, the launch included. Shape: in the order of the runs. Unit: seconds.
+    /// The knee is a lower limit: it would be another if rates that are only lower limits were higher.
+    pub is_knee_lower_limit: bool,
+    /// The time of the last point in each run from the last start on, without the launch. Shape: in the order of the runs. Unit: seconds.
     pub runs: Vec<f64>,
     /// Keys that were taken from the wide prior.
     pub assumed: Vec<&'static str>,
@@ -67,6 +69,9 @@ impl ForecastPoint<StartDetail> {
     /// beyond 2048 cores, some ten times the knee of the curve by Zhao et al. A backlog that is gone sooner than a client gives a request
     /// up fails no request: NFS waits for 60 s (`timeo`), Lustre for 100 s (`obd_timeout`).
     pub fn may_fail(&self) -> bool {
-        self.detail.load > 10.0 && self.detail.waits > 10.0
+        self.detail.waits > 10.0
     }
 }
+
+/// The load above which servers may fail: see [`ForecastPoint::may_fail`].
+pub(super) const FAILING_LOAD: f64 = 10.0;

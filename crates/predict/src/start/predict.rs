@@ -18,10 +18,14 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
     let runs = runs::runs(profile, question);
     let points: Vec<_> = question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).collect();
     let largest = points.last();
-    let of_runs = engine.runs.iter().map(|seconds| seconds + question.launch).collect();
+    let last_start = largest.map_or(0.0, |point| engine.scale(point.nodes).last_start());
+    let of_runs = engine.runs.iter().map(|seconds| seconds - last_start).collect();
     let sensitivities = largest.map_or_else(Vec::new, |point| runs::sensitivities(&mut engine, point.nodes));
+    let knee = largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes, &median));
+    let capacity = engine.capacity.clone();
     let summary = StartSummary {
-        knee: largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes, &median)),
+        knee,
+        is_knee_lower_limit: largest.is_some_and(|point| engine.knee(point.nodes, &capacity) != knee),
         at_medians: largest.map_or(0.0, |point| {
             engine.times(point.nodes, &median, Care::Quick).times.slowest + question.launch
         }),

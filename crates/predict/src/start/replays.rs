@@ -96,7 +96,7 @@ impl<'a> Replays<'a> {
             rules,
             clients,
             processes: self.question.processes,
-            // The limit is that of a network file system's client. Before an image stands the kernel's own.
+            // The limit belongs to a network file system's client. An image's server on the node has none.
             in_flight: match self.question.changes.image {
                 Some(_) => f64::INFINITY,
                 None => parameters.in_flight.floor(),

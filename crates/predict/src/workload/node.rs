@@ -116,7 +116,7 @@ fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes
 #[derive(Clone, Debug)]
 struct ReplayedProcess {
     act: usize,
-    /// That of the act.
+    /// The segment of `act`.
     segment: usize,
     progress: ActProgress,
     /// The event at that moment.
@@ -234,7 +234,8 @@ impl<'a> ReplayedNode<'a> {
     /// order.
     fn turn(&self) -> Option<ProcessTurn> {
         let (mut first, mut then) = (u128::MAX, u128::MAX);
-        // Bits of positive numbers are in the order of the numbers. No branch depends on that order, which no processor could foresee.
+        // Times are never negative or NaN, so their bits sort as they do. `min` and `max` need no branches, which the processor would
+        // mispredict. A number fits into 32 bits.
         for (number, at) in self.next.iter().enumerate() {
             let key = u128::from(at.to_bits()) << 32 | number as u128;
             (first, then) = (first.min(key), then.min(first.max(key)));

@@ -148,8 +148,11 @@ fn time(point: &PredictPoint, launch: f64) -> String {
 
 fn knee(profile: &PredictProfile) -> String {
     match profile.knee_nodes {
-        Some(knee) if !profile.open_rates.is_empty() => {
-            let nodes = counted(knee.max(1.0) as u64, "node");
+        Some(knee) if profile.knee_is_lower_limit && knee < 1.0 => {
+            "unknown: no measurement fully used the server".to_owned()
+        }
+        Some(knee) if profile.knee_is_lower_limit => {
+            let nodes = counted(knee as u64, "node");
             format!("at least {nodes}: no measurement fully used the server")
         }
         Some(knee) if knee >= 1.0 => {
@@ -281,7 +284,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile], inputs: &PredictInputs
         let Some(last) = profile.points.last() else { continue };
         let time = |value: f64| if last.may_fail { rough(value) } else { seconds(value) };
         let knee = match profile.knee_nodes {
-            Some(knee) if !profile.open_rates.is_empty() => format!(">{GLUE}{}", grouped(knee as u64)),
+            Some(knee) if profile.knee_is_lower_limit => format!(">={GLUE}{}", grouped(knee as u64)),
             Some(knee) if knee < 1.0 => "<1".to_owned(),
             Some(knee) => grouped(knee.round() as u64),
             None => "none".to_owned(),

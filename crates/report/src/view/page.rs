@@ -38,7 +38,7 @@ pub struct Curve {
     pub kind: String,
     /// The origin of its figures.
     pub note: Option<String>,
-    /// The number of nodes at which a shared server, or the shared cores, are fully used.
+    /// The number of nodes at which a shared server, or the shared cores, are fully used; absent where only a lower limit is known.
     pub knee: Option<f64>,
     /// Ascending in nodes.
     pub points: Vec<CurvePoint>,

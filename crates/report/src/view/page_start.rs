@@ -47,7 +47,7 @@ fn curve(profile: &PredictProfile) -> Curve {
         name: clean(&profile.name),
         kind: profile.kind.clone(),
         note: profile.note.clone(),
-        knee: profile.knee_nodes,
+        knee: profile.knee_nodes.filter(|_| !profile.knee_is_lower_limit),
         points: profile.points.iter().map(point).collect(),
     }
 }

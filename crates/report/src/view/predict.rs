@@ -105,8 +105,10 @@ pub struct PredictProfile {
     pub points: Vec<PredictPoint>,
     /// The number of nodes at which a shared server, or the shared cores, are fully used;
     /// with more nodes, time grows in proportion to their number; absent when nothing is
-    /// shared. At least so many where `open_rates` names a rate.
+    /// shared.
     pub knee_nodes: Option<f64>,
+    /// The knee is at least there: it depends on a rate of `open_rates`.
+    pub knee_is_lower_limit: bool,
     /// At the largest number of nodes, with every figure at its median: the time from which those of `sensitivities` differ.
     /// `p50` is the median of runs, and may be another.
     pub seconds_at_medians: f64,
@@ -206,6 +208,7 @@ pub fn predict(
         overlaps: overlaps(predictions, (profile, prediction)),
         points: prediction.points.iter().map(|found| point(found, question.launch)).collect(),
         knee_nodes: finite(prediction.summary.knee),
+        knee_is_lower_limit: prediction.summary.is_knee_lower_limit,
         seconds_at_medians: prediction.summary.at_medians,
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
         assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),

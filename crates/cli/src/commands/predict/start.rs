@@ -206,11 +206,11 @@ fn slept(scripts: &[StartScript]) -> Option<String> {
         let gaps = script.acts.iter().map(|act| act.think).chain([script.tail]);
         gaps.filter(|gap| *gap >= SLEEP).sum::<f64>()
     };
-    let is_much = |script: &StartScript| {
+    let reported = |script: &StartScript| {
         let gaps = gaps(script);
         (gaps >= LONG || (gaps >= SHORTEST && 2.0 * gaps >= script.think())).then_some(gaps)
     };
-    scripts.iter().filter_map(is_much).max_by(f64::total_cmp).map(|longest| {
+    scripts.iter().filter_map(reported).max_by(f64::total_cmp).map(|longest| {
         format!(
             "{longest:.0} s passed in stretches of {SLEEP} s and more without a call, and count as computing: if the program slept, \
              `--think SECONDS` gives the time that it computes"
@@ -237,7 +237,7 @@ fn unknown_processor_time(profiles: &[Profile], question: &StartQuestion) -> Vec
 /// Programs that start seldom compute for so long in such stretches. Unit: seconds.
 const LONG: f64 = 10.0;
 
-/// Neither do they compute for half of their time in them, where that is no single one. Unit: seconds.
+/// Shorter sums are not reported, even where they are half of the program's time. Unit: seconds.
 const SHORTEST: f64 = 2.0;
 
 /// The share of calls that has to run beside others to be worth a note: a pipe of two programs is none.

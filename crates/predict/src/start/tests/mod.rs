@@ -686,7 +686,11 @@ fn a_server_that_was_not_saturated_is_never_said_to_be_full() {
     let open = at(&profile);
     assert!(!open.points[0].is_saturated(), "{open:?}");
     assert_eq!(open.summary.knee, closed.summary.knee, "the least that it can be");
+    assert!(open.summary.is_knee_lower_limit && !closed.summary.is_knee_lower_limit);
     assert_eq!(profile.open_rates(), ["metadata.operations_per_second.lookup"]);
+    profile.rates.lookup = None;
+    profile.data.bytes_per_second = Some(Figure::at_least(1e9, 1e9, Figure::MOST_BYTES_RATE));
+    assert!(!at(&profile).summary.is_knee_lower_limit, "no data is read");
 }
 
 #[test]
@@ -730,6 +734,9 @@ fn a_wait_for_data_is_not_laid_on_a_metadata_server_with_many_requests() {
     let found = point(&script, &profile, 1000, 1);
     assert!(found.seconds.p50 > 60.0 && found.detail.load > 10.0, "{found:?}");
     assert!(!found.may_fail(), "ten requests of each node are done in a second: {found:?}");
+    // The data server itself is overrun, whatever the metadata server's load.
+    profile.data.bytes_per_second = Some(Figure::exact(1e9));
+    assert!(point(&script, &profile, 1000, 1).may_fail());
 }
 
 #[test]

@@ -307,7 +307,7 @@ function thinned(numbers: number[], scale: Scale, room: number): number[] {
     return chosen;
 }
 
-/** The least time that each unit shows, and how long the unit is, in seconds. */
+/** The least time that each unit shows, and how long the unit is, in seconds. From 1000 days on the label needs the room of the word. */
 const UNITS = [[86_400_000, 86_400, "d"], [172_800, 86_400, "days"], [7200, 3600, "h"], [120, 60, "min"], [1, 1, "s"], [1e-3, 1e-3, "ms"]] as const;
 
 /** A round time without needless digits. */
