@@ -308,7 +308,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l cache-size -d 'Let t
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first, whatever a stamp of `quell check` says'
 none\t'No rank'"
-complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'What to do if originals have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'Changed files come from the originals, all others from the image'
+complete -c quell -n "__fish_quell_using_subcommand run" -l on-stale -d 'Effect of originals that have changed since the image was packed. With `--require`: `fail`' -r -f -a "live\t'Changed files come from the originals, all others from the image'
 refresh\t'The same; and the image is made anew when the run is over, if it is the user\'s own'
 plain\t'The command runs plain'
 fail\t'The command does not run: status 1'"

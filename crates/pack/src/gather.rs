@@ -229,7 +229,7 @@ impl Gatherer<'_> {
             self.gathered.tree.touch(node);
             let mut xattrs = place.original.xattrs(name)?;
             if self.audience == Audience::Everyone {
-                let may_read = all_may(READ, place.original, name, &attributes)?;
+                let may_read = all_may(READ, &attributes, &xattrs);
                 xattrs.retain(|(name, _)| is_public_xattr(name, may_read));
             }
             self.gathered.tree.set_xattrs(node, xattrs)?;
@@ -291,7 +291,8 @@ impl Gatherer<'_> {
         permission: u16,
     ) -> Result<bool, OriginalError> {
         let attributes = self.gathered.tree.attributes(node);
-        Ok(self.audience == Audience::Everyone && !all_may(permission, place.original, name, attributes)?)
+        let is_for_all = self.audience == Audience::Everyone;
+        Ok(is_for_all && !all_may(permission, attributes, &place.original.xattrs(name)?))
     }
 
     /// Notes the target of a link, which is to be covered too.

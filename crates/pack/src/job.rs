@@ -122,7 +122,7 @@ fn leave_closed(choices: &mut Vec<RootChoice>) -> Result<Vec<LeftOutPath>, PackE
         let Some(closed) = public::closed_directory(&choice.path)? else {
             let mut live = Vec::new();
             for directory in choice.live {
-                // What lies in a closed directory comes from the original anyway.
+                // The original answers for everything in a closed directory.
                 if public::closed_directory(&directory.0)?.is_none() {
                     live.push(directory);
                 }

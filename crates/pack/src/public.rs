@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use quell_image::Attributes;
 use quell_image::original::{OriginalDirectory, OriginalError, attributes_of};
+use quell_image::{Attributes, NamedValues};
 
 /// To read a file.
 pub(crate) const READ: u16 = 0o4;
@@ -20,20 +20,12 @@ pub(crate) const SEARCH: u16 = 0o1;
 /// To list a directory and look names up in it. An image with some of its names shows them all.
 pub(crate) const LIST_AND_SEARCH: u16 = READ | SEARCH;
 
-/// True if every user has `permission` for `name`.
-pub(crate) fn all_may(
-    permission: u16,
-    directory: &OriginalDirectory,
-    name: &[u8],
-    attributes: &Attributes,
-) -> Result<bool, OriginalError> {
+/// True if every user has `permission` for a name with these attributes and extended attributes.
+pub(crate) fn all_may(permission: u16, attributes: &Attributes, xattrs: &NamedValues) -> bool {
     let mode = attributes.permissions;
-    if mode & (mode >> 3) & permission != permission {
-        return Ok(false);
-    }
-    let xattrs = directory.xattrs(name)?;
     let list = xattrs.iter().find(|(name, _)| name == ACCESS_LIST);
-    Ok(list.is_none_or(|(_, list)| all_entries_give(permission, list)))
+    mode & (mode >> 3) & permission == permission
+        && list.is_none_or(|(_, list)| all_entries_give(permission, list))
 }
 
 /// True if every user may read an extended attribute of a file. Source: `xattr(7)`.
@@ -50,7 +42,7 @@ pub(crate) fn closed_directory(root: &[u8]) -> Result<Option<&Path>, OriginalErr
         let permission = if path == root { LIST_AND_SEARCH } else { SEARCH };
         let name = path.file_name().unwrap_or(OsStr::new(".")).as_bytes();
         let above = OriginalDirectory::open(path.parent().unwrap_or(path))?;
-        if !all_may(permission, &above, name, &attributes_of(path)?)? {
+        if !all_may(permission, &attributes_of(path)?, &above.xattrs(name)?) {
             return Ok(Some(path));
         }
     }

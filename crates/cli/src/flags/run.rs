@@ -47,7 +47,7 @@ pub struct Run {
     /// The ranks that compare the image with its originals before the command starts.
     #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK", help_heading = IMAGE)]
     pub check: CheckFlag,
-    /// What to do if originals have changed since the image was packed. With `--require`: `fail`.
+    /// Effect of originals that have changed since the image was packed. With `--require`: `fail`.
     #[arg(long, value_enum, default_value_t, env = "QUELL_ON_STALE", help_heading = IMAGE)]
     pub on_stale: OnStaleFlag,
     /// Fail, rather than run the command plain, where the image cannot be used.

@@ -121,6 +121,9 @@ fn has_content<S: Source + ?Sized>(file: &File, entry: &Entry, source: &S) -> Re
 
 /// True if a stretch of a file has nothing but zeros. Holes are not read.
 fn is_zero(file: &File, mut at: u64, end: u64) -> bool {
+    if at >= end {
+        return true;
+    }
     let mut bytes = vec![0; 65_536];
     while at < end {
         at = match rustix::fs::seek(file, SeekFrom::Data(at)) {
