@@ -23,8 +23,6 @@ pub(super) struct StartEngine<'a> {
     pub(super) capacity: StartParameters,
     /// At their median: the nodes of a gateway decide what is replayed, and few replays must serve many runs.
     gateways: Option<Gateways>,
-    /// The time of each run of the last point, without the launch. Unit: seconds.
-    pub(super) runs: Vec<f64>,
 }
 
 impl<'a> StartEngine<'a> {
@@ -35,7 +33,7 @@ impl<'a> StartEngine<'a> {
         let capacity = |key, figure: &Figure| if figure.is_open_rate(key) { figure.p90 } else { figure.p50 };
         let capacity = StartParameters::choose(profile, &capacity);
         let replays = Replays::new(scripts, profile, question);
-        Self { profile, question, replays, files, image, capacity, gateways, runs: Vec::new() }
+        Self { profile, question, replays, files, image, capacity, gateways }
     }
 
     /// Computing of one rank. Unit: seconds.
@@ -69,23 +67,23 @@ impl<'a> StartEngine<'a> {
         })
     }
 
-    /// The point of the curve at a number of nodes; `runs` give its ranges.
+    /// The point of the curve at a number of nodes; `runs` give its ranges. Returns the time of each run too, without the launch. Unit:
+    /// seconds.
     pub(super) fn point(
         &mut self,
         nodes: u64,
         median: &StartParameters,
         runs: &[StartParameters],
-    ) -> ForecastPoint<StartDetail> {
+    ) -> (ForecastPoint<StartDetail>, Vec<f64>) {
         self.replays.leave();
         let ModelRun { demand, network, times, .. } = self.times(nodes, median, Care::Exact);
         let launch = self.question.launch;
         let last_start = self.scale(nodes).last_start();
-        let [mut mean, mut lower, mut upper] = [const { Vec::new() }; 3];
-        self.runs.clear();
+        let [mut slowest, mut mean, mut lower, mut upper] = [const { Vec::new() }; 4];
         for run in runs {
             let ModelRun { times, network, .. } = self.times(nodes, run, Care::Quick);
             let bounds = Bounds::of(&network);
-            self.runs.push(times.slowest);
+            slowest.push(times.slowest);
             mean.push(times.mean);
             // The model's error stretches bounds as it stretches times, so that the medians stay in their order.
             let stretched = |bound: f64| last_start + run.error * (bound - last_start);
@@ -112,14 +110,15 @@ impl<'a> StartEngine<'a> {
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
         };
-        ForecastPoint {
+        let point = ForecastPoint {
             nodes,
             ranks: nodes.saturating_mul(u64::from(self.question.processes)),
-            seconds: Spread::of_runs(times.slowest, self.runs.clone()).map(|seconds| seconds + launch),
+            seconds: Spread::of_runs(times.slowest, slowest.clone()).map(|seconds| seconds + launch),
             bounds,
             bottleneck: bottleneck(&times.causes, &demand, median),
             detail,
-        }
+        };
+        (point, slowest)
     }
 
     /// Nodes from which on the busiest station is full, as `nodes` of them start.

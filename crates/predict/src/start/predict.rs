@@ -16,10 +16,12 @@ pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQues
     let mut engine = StartEngine::new(scripts, profile, question);
     let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);
-    let points: Vec<_> = question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).collect();
+    let (points, of_runs): (Vec<_>, Vec<_>) =
+        question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).unzip();
     let largest = points.last();
     let last_start = largest.map_or(0.0, |point| engine.scale(point.nodes).last_start());
-    let of_runs = engine.runs.iter().map(|seconds| seconds - last_start).collect();
+    let of_last = of_runs.last().map_or(&[][..], Vec::as_slice);
+    let of_runs = of_last.iter().map(|seconds| seconds - last_start).collect();
     let sensitivities = largest.map_or_else(Vec::new, |point| runs::sensitivities(&mut engine, point.nodes));
     let knee = largest.map_or(f64::INFINITY, |point| engine.knee(point.nodes, &median));
     let capacity = engine.capacity.clone();

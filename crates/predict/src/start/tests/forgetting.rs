@@ -75,7 +75,7 @@ fn around(seconds: impl Fn(f64) -> f64) -> (f64, f64) {
 /// Seconds with every figure at its median, and requests of a node.
 fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> (f64, f64) {
     let mut engine = StartEngine::new(std::slice::from_ref(script), profile, question);
-    let point = engine.point(question.nodes[0], &StartParameters::median(profile), &[]);
+    let point = engine.point(question.nodes[0], &StartParameters::median(profile), &[]).0;
     (point.seconds.p50, point.detail.operations.metadata() / question.nodes[0] as f64)
 }
 

@@ -47,7 +47,7 @@ fn profile() -> Profile {
 fn asked(profile: &Profile, question: &StartQuestion) -> ForecastPoint<StartDetail> {
     let script = program(500);
     let mut engine = StartEngine::new(std::slice::from_ref(&script), profile, question);
-    engine.point(question.nodes[0], &StartParameters::median(profile), &[])
+    engine.point(question.nodes[0], &StartParameters::median(profile), &[]).0
 }
 
 fn on(nodes: u64) -> StartQuestion {

@@ -73,7 +73,7 @@ fn point(script: &StartScript, profile: &Profile, nodes: u64, processes: u32) ->
 /// The first point, of which nothing but the medians is asked.
 fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> ForecastPoint<StartDetail> {
     let mut engine = StartEngine::new(std::slice::from_ref(script), profile, question);
-    engine.point(question.nodes[0], &StartParameters::median(profile), &[])
+    engine.point(question.nodes[0], &StartParameters::median(profile), &[]).0
 }
 
 #[test]
